@@ -1,0 +1,1 @@
+"""Doors: the public face, one object with a synchronous and an asynchronous form of every verb."""

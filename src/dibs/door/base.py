@@ -1,0 +1,108 @@
+"""What every verb of the door needs: the store, the tasks, and a way to wait without blocking an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from dibs.model.json_text import encode
+from dibs.store import migrate
+from dibs.store.access import Store, open_database
+from dibs.store.dialect import Clock
+from dibs.store.runner import Operation
+from dibs.task.registry import Registry
+
+T = TypeVar("T")
+PAYLOAD_LIMIT = 1_000_000
+_ASYNC_THREADS = 8
+
+
+class Door:
+    """Base of `Dibs`."""
+
+    def __init__(self, url: str, payload_limit: int, clock: Clock | None) -> None:
+        self.store = Store(open_database(url, clock))
+        self.tasks = Registry()
+        self.payload_limit = payload_limit
+        self._ready = False
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+
+    @property
+    def url(self) -> str:
+        """The database's URL, without its password."""
+        return self.store.database.shown_url
+
+    def _call(self, make: Callable[[], Operation[T]]) -> T:
+        """Run an operation on a connection of dibs' own."""
+        if not self._ready:
+            self._prepare()
+        return self.store.call(make)
+
+    def _prepare(self) -> None:
+        """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`."""
+        with self._lock:
+            if not self._ready and self.store.dialect.name == "sqlite":
+                self.migrate()
+            self._ready = True
+
+    async def _in_thread(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run blocking work beside the event loop. Cancelling the caller does not undo what was sent."""
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_ASYNC_THREADS, thread_name_prefix="dibs-async")
+        context = copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: context.run(work, *args, **kwargs))
+
+    def migrate(self) -> list[str]:
+        """Bring dibs' tables up to date; does nothing if they are. Answers the names of the steps taken.
+
+        >>> from dibs import Dibs
+        >>> Dibs("sqlite://").migrate()
+        ['core']
+        """
+        with self.store.session() as (session, _):
+            migrator = self.store.database.migrator(session)
+            dialect = self.store.dialect.name
+            applied = self.store.translated(lambda: migrate.migrate(dialect, migrator))
+        self._ready = True
+        return [step.name for step in applied]
+
+    async def amigrate(self) -> list[str]:
+        """Async form of `migrate`."""
+        return await self._in_thread(self.migrate)
+
+    def check_schema(self) -> None:
+        """Raise `SchemaOutdated` or `SchemaTooNew` unless the tables are exactly what this version needs."""
+        with self.store.session() as (session, _):
+            migrator = self.store.database.migrator(session)
+            self.store.translated(lambda: migrate.check(self.store.dialect.name, migrator))
+
+    async def acheck_schema(self) -> None:
+        """Async form of `check_schema`."""
+        await self._in_thread(self.check_schema)
+
+    def close(self) -> None:
+        """Close idle connections and threads. The object can be used again afterwards."""
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=True)
+        self.store.close()
+
+    async def aclose(self) -> None:
+        """Async form of `close`."""
+        await asyncio.to_thread(self.close)
+
+    def _payload_text(self, task: str, payload: Any) -> str:
+        """A payload given by name: any JSON value; checked against the task if it is known here."""
+        text = encode(payload, f"payload of {task!r}", self.payload_limit)
+        definition = self.tasks.find(task)
+        if definition is not None:
+            definition.signature.check(text)
+        return text.decode()

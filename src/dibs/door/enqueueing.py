@@ -1,0 +1,136 @@
+"""Verbs that put jobs in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from dibs.door.base import Door
+from dibs.door.handle import Handle
+from dibs.errors import Conflict, DatabaseUnreachable, InvalidInput
+from dibs.model.identity import new_id, new_ids
+from dibs.model.job import Enqueued, NewJob
+from dibs.model.names import check_name
+from dibs.model.options import EnqueueOptions, JobOptions
+from dibs.store import enqueue as operations
+from dibs.store.runner import Operation
+from dibs.store.sessions.recognise import recognise
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from dibs.door.dibs import Dibs
+
+
+class Enqueueing(Door):
+    """Enqueue one, many, by name, and inside the caller's transaction."""
+
+    _lanes_seen: operations.Lanes
+
+    def enqueue(
+        self, task: str, payload: Any = None, *, connection: Any = None, **options: Unpack[EnqueueOptions]
+    ) -> Handle[Any]:
+        """Store a job for a task by its name, which need not be registered here.
+
+        >>> from dibs import Dibs
+        >>> Dibs("sqlite://").enqueue("mail_digest", {"user_id": 7}, queue="mail", delay="15m").created
+        True
+        """
+        return self._enqueue(self._named(task, payload, dict(options)), connection)
+
+    async def aenqueue(
+        self, task: str, payload: Any = None, *, connection: Any = None, **options: Unpack[EnqueueOptions]
+    ) -> Handle[Any]:
+        """Async form of `enqueue`."""
+        return await self._aenqueue(self._named(task, payload, dict(options)), connection)
+
+    def enqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> list[Handle[Any]]:
+        """Store many jobs in one transaction, in bulk; answers handles in the order given.
+
+        >>> from dibs import Dibs
+        >>> jobs = Dibs("sqlite://")
+        >>> @jobs.task
+        ... def resize(image: int) -> None: ...
+        >>> len(jobs.enqueue_many([resize.job(n) for n in range(1000)]))
+        1000
+        """
+        ids = self._ids_for(jobs)
+        if connection is not None:
+            session = recognise(connection, self.store.dialect)
+            answers = self.store.call_on(connection, self._many(session.bulk, jobs, ids))
+        else:
+            self._add_lanes(jobs)
+            answers = self._load(jobs, ids)
+        return self._handles(answers)
+
+    def _load(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> list[Enqueued]:
+        try:
+            return self._call(lambda: self._many(True, jobs, ids))
+        except Conflict as error:
+            if "job_pkey" not in error.cause:
+                raise
+            # Ids are made here, so only our own load can have stored them: its answer was lost, not its rows.
+            return [Enqueued(job_id, True) for job_id in ids]
+
+    async def aenqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> list[Handle[Any]]:
+        """Async form of `enqueue_many`."""
+        if connection is None:
+            return await self._in_thread(self.enqueue_many, jobs)
+        ids = self._ids_for(jobs)
+        session = recognise(connection, self.store.dialect)
+        answers = await self.store.acall_on(connection, self._many(session.bulk, jobs, ids))
+        return self._handles(answers)
+
+    def _named(self, task: str, payload: Any, options: dict[str, Any]) -> NewJob:
+        check_name("task", task)
+        definition = self.tasks.find(task)
+        base = definition.options if definition else _DEFAULTS
+        text = self._payload_text(task, {} if payload is None else payload)
+        return NewJob(task, text, base.override(options))
+
+    def _enqueue(self, job: NewJob, connection: Any) -> Handle[Any]:
+        job_id = new_id()
+        if connection is not None:
+            return self._handle(self.store.call_on(connection, operations.enqueue(job, job_id)))
+        try:
+            answer = self._call(lambda: operations.enqueue(job, job_id))
+        except DatabaseUnreachable:
+            # The answer was lost, perhaps after the commit: the same id makes a second try the same job.
+            answer = self._call(lambda: operations.enqueue_again(job, job_id))
+        self._add_lanes((job,))
+        return self._handle(answer)
+
+    async def _aenqueue(self, job: NewJob, connection: Any) -> Handle[Any]:
+        if connection is None:
+            return await self._in_thread(self._enqueue, job, None)
+        answer = await self.store.acall_on(connection, operations.enqueue(job, new_id()))
+        return self._handle(answer)
+
+    def _many(self, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
+        return operations.enqueue_many(self.store.dialect, bulk, jobs, ids)
+
+    def _ids_for(self, jobs: Sequence[NewJob]) -> list[str]:
+        for job in jobs:
+            if type(job) is not NewJob:
+                raise InvalidInput(
+                    f"enqueue_many got {job!r}, which is no job.",
+                    "Make jobs with task.job(...) or jobs.job(...).",
+                )
+        return new_ids(len(jobs)) if jobs else []
+
+    def _add_lanes(self, jobs: Sequence[NewJob]) -> None:
+        """Remember new lanes, outside any caller's transaction: there a concurrent producer would have to wait."""
+        new = operations.lanes_of(jobs) - self._lanes_seen
+        if new:
+            self._call(lambda: operations.add_lanes(new))
+            self._lanes_seen |= new
+
+    def _handle(self, answer: Enqueued) -> Handle[Any]:
+        return Handle(cast("Dibs", self), *answer)
+
+    def _handles(self, answers: list[Enqueued]) -> list[Handle[Any]]:
+        dibs = cast("Dibs", self)
+        return [Handle(dibs, *answer) for answer in answers]
+
+
+_DEFAULTS = JobOptions()

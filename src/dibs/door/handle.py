@@ -1,0 +1,123 @@
+"""A handle to one job: what enqueue answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from dibs.errors import JobFailed, NotFound, ResultTimeout
+from dibs.model.duration import Duration, seconds
+from dibs.model.status import Status
+from dibs.store import jobs as job_operations
+
+if TYPE_CHECKING:
+    from dibs.door.dibs import Dibs
+
+R = TypeVar("R")
+_FIRST_PAUSE = 0.002
+_LONGEST_PAUSE = 0.25
+
+
+class Handle(Generic[R]):
+    """One job: its id, whether this enqueue made it, and its status and result when you ask.
+
+    >>> from dibs import Dibs
+    >>> jobs = Dibs("sqlite://")
+    >>> @jobs.task
+    ... def add(a: int, b: int) -> int:
+    ...     return a + b
+    >>> handle = add.enqueue(1, 2)
+    >>> with jobs.worker():
+    ...     handle.result(timeout=10)
+    3
+    """
+
+    __slots__ = ("_dibs", "created", "id", "replaced")
+
+    def __init__(self, dibs: Dibs, job_id: str, created: bool = True, replaced: bool = False) -> None:
+        self._dibs = dibs
+        self.id = job_id
+        self.created = created
+        self.replaced = replaced
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}{'' if self.created else ' (existing)'}>"
+
+    def status(self) -> Status:
+        """Where the job stands now."""
+        return self._ended().status
+
+    async def astatus(self) -> Status:
+        """Async form of `status`."""
+        return await self._dibs._in_thread(self.status)
+
+    def result(self, timeout: Duration | None = None) -> R:
+        """Wait for the job to end and return its result.
+
+        Raises `JobFailed` if it ended without one, `ResultTimeout` if it takes longer than `timeout`. The result
+        has been through JSON: a tuple comes back as a list, a dataclass as a dict.
+        """
+        for pause in _pauses(timeout, self.id):
+            ended = self._ended()
+            if ended.status.final:
+                return self._result(ended)
+            time.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def aresult(self, timeout: Duration | None = None) -> R:
+        """Async form of `result`."""
+        for pause in _pauses(timeout, self.id):
+            ended = await self._dibs._in_thread(self._ended)
+            if ended.status.final:
+                return self._result(ended)
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    def cancel(self) -> bool:
+        """Cancel the job if nobody holds it yet. Answers whether it was cancelled."""
+        return self._dibs.cancel(self.id) == 1
+
+    async def acancel(self) -> bool:
+        """Async form of `cancel`."""
+        return await self._dibs._in_thread(self.cancel)
+
+    def retry(self) -> bool:
+        """Run the job again after it has ended, or at once if it waits. Answers whether it will."""
+        return self._dibs.retry(self.id) == 1
+
+    async def aretry(self) -> bool:
+        """Async form of `retry`."""
+        return await self._dibs._in_thread(self.retry)
+
+    def _ended(self) -> job_operations.Ended:
+        found = self._dibs._call(lambda: job_operations.ended(self.id))
+        if found is None:
+            raise NotFound(
+                f"There is no job {self.id}.",
+                "It was pruned, or its enqueue was rolled back or has not been committed yet.",
+            )
+        return found
+
+    def _result(self, ended: job_operations.Ended) -> R:
+        if ended.status is not Status.COMPLETED:
+            raise JobFailed(
+                f"Job {self.id} is {ended.status}: {ended.last_error or 'no error recorded'}.",
+                f"See all attempts: dibs job show {self.id}",
+                status=ended.status,
+            )
+        return cast(R, ended.result)
+
+
+def _pauses(timeout: Duration | None, job_id: str) -> Iterator[float]:
+    """How long to wait between looks: short at first, growing, never past the deadline."""
+    limit = None if timeout is None else seconds(timeout, "timeout")
+    end = None if limit is None else time.monotonic() + limit
+    pause = _FIRST_PAUSE
+    while True:
+        left = _LONGEST_PAUSE if end is None else end - time.monotonic()
+        if left < 0:
+            raise ResultTimeout(f"Job {job_id} has not ended after {limit:g} seconds.")
+        yield min(pause, max(left, 0.001))
+        pause = min(pause * 1.5, _LONGEST_PAUSE)

@@ -1,0 +1,86 @@
+"""JSON in and out. What cannot survive the trip through every database is refused before it is stored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dibs.errors import InvalidPayload, PayloadTooLarge
+
+DEPTH_LIMIT = 64
+SAFE_INTEGER = 2**53
+_LONG_NUMBER = re.compile(rb"[1-9]\d{15}")
+
+decode = msgspec.json.Decoder().decode
+"""Read JSON text or bytes."""
+
+
+def _pydantic_or_refuse(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    raise NotImplementedError(f"{type(value).__name__} is not JSON")
+
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=_pydantic_or_refuse).encode
+
+
+def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes:
+    """Write JSON, or raise `InvalidPayload` (`PayloadTooLarge`) naming the place that cannot be kept."""
+    try:
+        text = _encode(value)
+    except (NotImplementedError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidPayload(
+            f"The {what} cannot be written as JSON: {error}.",
+            "Use numbers, text, lists and dicts, or types dibs knows (datetime, UUID, Decimal, dataclass, ...).",
+        ) from error
+    if limit is not None and len(text) > limit:
+        raise PayloadTooLarge(f"The {what} has {len(text):,} bytes, the limit is {limit:,}.", size=len(text))
+    if _suspect(text):
+        _inspect(value, what, "$", 0)
+        _inspect(decode(text), what, "$", 0)
+    return text
+
+
+def _suspect(text: bytes) -> bool:
+    """Whether a close look is due: cheap signs of what `_inspect` refuses (NaN is written as null)."""
+    return (
+        b"null" in text
+        or b"\\u0000" in text
+        or text.count(b"[") + text.count(b"{") > DEPTH_LIMIT
+        or _LONG_NUMBER.search(text) is not None
+    )
+
+
+def _inspect(value: Any, what: str, path: str, depth: int) -> None:
+    """Find NaN, infinities, NUL, integers no other language can read, and bottomless nesting."""
+    if depth > DEPTH_LIMIT:
+        raise InvalidPayload(f"The {what} is nested more than {DEPTH_LIMIT} deep.", "Flatten it.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidPayload(f"The {what} has {value} at {path}, which JSON cannot hold.", "Use None.")
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > SAFE_INTEGER:
+        raise InvalidPayload(
+            f"The {what} has the integer {value} at {path}: beyond 2^53 other readers of JSON round it.",
+            "Pass it as text.",
+        )
+    if isinstance(value, str) and "\x00" in value:
+        raise InvalidPayload(
+            f"The {what} has a NUL character at {path}, which databases refuse.", "Remove it."
+        )
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _inspect(key, what, path, depth)
+            _inspect(item, what, f"{path}.{key}", depth + 1)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for index, item in enumerate(value):
+            _inspect(item, what, f"{path}[{index}]", depth + 1)
+
+
+def clean(text: str, limit: int) -> str:
+    """Make foreign text (an error message, a traceback) storable everywhere, at most `limit` characters."""
+    safe = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return safe if len(safe) <= limit else safe[: limit - 1] + "…"

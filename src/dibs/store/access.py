@@ -1,0 +1,164 @@
+"""The store as the rest of dibs uses it: call an operation, on a connection of dibs' own or of the caller."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from dibs.errors import DatabaseUnreachable, InvalidURL, WrongDatabase
+from dibs.store.dialect import Bell, Clock, Dialect
+from dibs.store.migrate import Migrator
+from dibs.store.postgres import PostgresDatabase
+from dibs.store.runner import AsyncSession, Operation, Session, arun, run
+from dibs.store.sessions.recognise import recognise
+from dibs.store.sqlite import SqliteDatabase
+
+T = TypeVar("T")
+_REPLAYS = 8
+_POOL_SIZE = 10
+
+
+class OwnSession(Session, Protocol):
+    """A connection dibs opened itself."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether the connection is of no more use."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Database(Protocol):
+    """One database under one URL."""
+
+    shown_url: str
+    dialect: Dialect
+
+    def connect(self) -> OwnSession:
+        """A new connection: each statement commits, unless `begin` was called."""
+        ...
+
+    def migrator(self, session: Any) -> Migrator:
+        """Who changes the tables, over a connection that `connect` made."""
+        ...
+
+    def bell(self) -> Bell | None:
+        """A connection that hears other programs' commits, where the database can tell."""
+        ...
+
+
+_DATABASES: dict[str, Callable[[str, Clock | None], Database]] = {
+    "postgresql": PostgresDatabase,
+    "postgres": PostgresDatabase,
+    "sqlite": SqliteDatabase,
+}
+
+
+def open_database(url: str, clock: Clock | None = None) -> Database:
+    """The database a URL names. Nothing is connected yet."""
+    scheme = urlsplit(url).scheme
+    if scheme not in _DATABASES:
+        raise InvalidURL(f"{scheme or url!r} is not a database dibs knows.")
+    return _DATABASES[scheme](url, clock)
+
+
+class Store:
+    """Calls operations. Safe to use from any thread; connections are pooled and survive a fork by being reopened."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.dialect = database.dialect
+        self._idle: list[OwnSession] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def call(self, make: Callable[[], Operation[T]]) -> T:
+        """Run an operation in a transaction of its own, again after a deadlock or a broken idle connection."""
+        for replay in range(_REPLAYS):
+            with self.session() as (session, reused):
+                try:
+                    return run(session, make())
+                except BaseException as error:
+                    if replay + 1 == _REPLAYS or not self._worth_replaying(error, session, reused):
+                        raise self._explained(error) from error
+            time.sleep(random.uniform(0.001, 0.01 * 2**replay))
+        raise AssertionError("unreachable")
+
+    def call_on(self, connection: Any, operation: Operation[T]) -> T:
+        """Run an operation as a part of the caller's transaction. Never replayed: that is the caller's to do."""
+        session = recognise(connection, self.dialect)
+        if not hasattr(session, "begin"):
+            raise WrongDatabase(
+                "The connection given is asynchronous, the call is not.",
+                "Use the method with an a in front, for example aenqueue.",
+            )
+        return self.translated(lambda: run(session, operation))
+
+    async def acall_on(self, connection: Any, operation: Operation[T]) -> T:
+        """`call_on`, for a connection of either kind."""
+        session = recognise(connection, self.dialect)
+        if hasattr(session, "begin"):
+            return self.translated(lambda: run(session, operation))
+        waiting: AsyncSession = session
+        try:
+            return await arun(waiting, operation)
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def translated(self, work: Callable[[], T]) -> T:
+        """Run something, with the driver's errors in dibs' words."""
+        try:
+            return work()
+        except Exception as error:
+            raise self._explained(error) from error
+
+    @contextmanager
+    def session(self) -> Iterator[tuple[OwnSession, bool]]:
+        """A pooled connection, and whether it has been used before."""
+        session, reused = self._take()
+        try:
+            yield session, reused
+        finally:
+            self._give_back(session)
+
+    def close(self) -> None:
+        """Close the idle connections. The store can be used again afterwards."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for session in idle:
+            session.close()
+
+    def _take(self) -> tuple[OwnSession, bool]:
+        with self._lock:
+            if self._process != os.getpid():
+                self._idle, self._process = [], os.getpid()
+            if self._idle:
+                return self._idle.pop(), True
+        return self.database.connect(), False
+
+    def _give_back(self, session: OwnSession) -> None:
+        with self._lock:
+            if not session.broken and len(self._idle) < _POOL_SIZE:
+                self._idle.append(session)
+                return
+        session.close()
+
+    def _worth_replaying(self, error: BaseException, session: OwnSession, reused: bool) -> bool:
+        return self.dialect.replayable(error) or (session.broken and reused)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        return self.dialect.explain(error) or error
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether a service should wait for the database instead of giving up."""
+    return isinstance(error, DatabaseUnreachable)

@@ -1,0 +1,94 @@
+"""Operations that lease jobs. How a lease is stored is known here, in `settle` and in `reap`, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dibs.model.duration import Micros
+from dibs.model.identity import NIL
+from dibs.model.job import Row
+from dibs.model.lane import SHORT, Lane
+from dibs.store.dialect import Dialect
+from dibs.store.runner import Operation
+from dibs.store.statement import Rows, sql
+
+START = (0, NIL)
+
+
+class Claimant(NamedTuple):
+    """Who claims, which tasks (all if None), and for how long."""
+
+    worker: str
+    tasks: tuple[str, ...] | None
+    lease: Micros
+
+
+def claim(
+    dialect: Dialect, lane: Lane, mark: tuple[Micros, str], limit: int, claimant: Claimant
+) -> Operation[list[Row]]:
+    """Lease up to `limit` due jobs of a lane from a mark on, in claim order."""
+    params = {
+        "queue": lane.queue,
+        "priority": lane.priority,
+        "mark_at": mark[0],
+        "mark_id": mark[1],
+        "limit": limit,
+        "worker": claimant.worker,
+        "lease": claimant.lease,
+    }
+    if claimant.tasks is None:
+        rows: Rows = yield sql("claim", **params)
+    else:
+        rows = yield sql("claim_tasks", **params, tasks=dialect.array(claimant.tasks))
+    # RETURNING has no order of its own.
+    return sorted(map(Row._make, rows), key=_place)
+
+
+def _place(row: Row) -> tuple[Micros, str]:
+    return row[7], row[0]
+
+
+def short_mark(lane: Lane) -> tuple[Micros, str]:
+    """Where a short look begins."""
+    return max(0, lane.mark_at - SHORT), NIL
+
+
+def known_lanes(queues: frozenset[str] | None) -> Operation[tuple[list[tuple[str, int]], Micros]]:
+    """The lanes of some queues (all if None), and the database's time."""
+    rows: Rows = yield sql("lanes")
+    now = rows[0][2] if rows else 0
+    return [(row[0], row[1]) for row in rows if queues is None or row[0] in queues], now
+
+
+def discover_lanes() -> Operation[list[tuple[str, int]]]:
+    """Find lanes that hold jobs, also those filled by a plain INSERT, and remember them."""
+    rows: Rows = yield sql("discover_lanes")
+    known: Rows = yield sql("lanes")
+    new = {(row[0], row[1]) for row in rows} - {(row[0], row[1]) for row in known}
+    for queue, priority in sorted(new):
+        yield sql("add_lane", queue=queue, priority=priority)
+    return sorted(new)
+
+
+class Glance(NamedTuple):
+    """What a peek saw of a lane: whether there is work now, and how soon the next job is due."""
+
+    lane: tuple[str, int]
+    ready: bool
+    due_in: Micros | None
+
+
+def peek(dialect: Dialect, lanes: Sequence[Lane]) -> Operation[list[Glance]]:
+    """Look at many lanes at once, without claiming."""
+    rows: Rows = yield sql(
+        "peek",
+        **dialect.columns(
+            "lanes",
+            queues=[lane.queue for lane in lanes],
+            priorities=[lane.priority for lane in lanes],
+            marks_at=[lane.mark_at for lane in lanes],
+            mark_ids=[lane.mark_id for lane in lanes],
+        ),
+    )
+    return [Glance((row[0], row[1]), bool(row[2]), row[3]) for row in rows]

@@ -1,0 +1,162 @@
+"""Claiming from many lanes: which lane next, from which mark, and when to look back or around."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dibs.model.duration import SECOND, Micros
+from dibs.model.job import Job
+from dibs.model.lane import Lane, claim_order
+from dibs.model.settings import DEFAULT_LEASE, QueueSettings
+from dibs.store import claim as operations
+from dibs.store import queues as queue_operations
+from dibs.store.claim import START, Claimant, short_mark
+from dibs.store.dialect import Dialect
+
+Call = Callable[[Callable[[], Any]], Any]
+"""Runs the operation a function makes, in a transaction of its own."""
+
+REFRESH = 1.0
+"""Seconds between two looks at the lanes and the settings of queues."""
+BUSY_LOOK = 1.0
+IDLE_LOOK = 0.25
+MANY_LANES = 2
+"""With more lanes than these an idle claimer peeks at all of them in one statement."""
+
+
+class Claimer:
+    """Claims jobs of some queues for one worker. Not thread-safe: one thread claims."""
+
+    def __init__(
+        self,
+        call: Call,
+        dialect: Dialect,
+        worker: str,
+        queues: frozenset[str] | None = None,
+        tasks: tuple[str, ...] | None = None,
+        lease: float | None = None,
+    ) -> None:
+        self._call = call
+        self._dialect = dialect
+        self._worker = worker
+        self._queues = queues
+        self._tasks = tasks
+        self._lease = lease
+        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._refresh_due = 0.0
+        self._discover_due = 0.0
+        self._turn = 0
+        self._hurried = True
+        self.database_now: Micros = 0
+        self.settings: dict[str, tuple[bool, QueueSettings]] = {}
+        self.due_in: float | None = None
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The lanes known so far."""
+        return list(self._lanes.values())
+
+    def hurry(self) -> None:
+        """Somebody rang: look behind the marks now."""
+        self._hurried = True
+        for lane in self._lanes.values():
+            lane.hurry()
+
+    def forget(self) -> None:
+        """Read lanes and settings again at the next claim."""
+        self._refresh_due = 0.0
+
+    def claim(self, limit: int) -> list[Job]:
+        """Lease up to `limit` jobs, highest priority first. Empty if there is nothing to do now."""
+        started = time.monotonic()
+        if started >= self._refresh_due:
+            self._refresh(started)
+        jobs: list[Job] = []
+        for lane in self._promising():
+            jobs += self._claim_lane(lane, limit - len(jobs))
+            if len(jobs) >= limit:
+                break
+        if len(jobs) < limit:
+            jobs += self._look_back(limit - len(jobs), idle=not jobs)
+        if not jobs and started >= self._discover_due:
+            self._discover()
+        self._turn += 1
+        self._hurried = bool(jobs)
+        return jobs
+
+    def lease_of(self, queue: str) -> float:
+        """Seconds a claim of this queue lasts."""
+        return self._lease or self._setting(queue).lease or DEFAULT_LEASE
+
+    def _setting(self, queue: str) -> QueueSettings:
+        return self.settings.get(queue, _NOTHING)[1]
+
+    def _promising(self) -> list[Lane]:
+        """The lanes worth a claim, in order. While busy or just woken, all; else those a peek saw work in."""
+        self.due_in = None
+        lanes = claim_order(self.lanes, self._turn) if self._lanes else []
+        if not lanes or (self._hurried and len(lanes) <= MANY_LANES):
+            return lanes
+        seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self._dialect, lanes))}
+        due = [glance.due_in for glance in seen.values() if glance.due_in is not None]
+        self.due_in = min(due) / SECOND if due else None
+        ready = [lane for lane in lanes if seen[lane.queue, lane.priority].ready]
+        for lane in lanes:
+            if lane not in ready:
+                lane.found_empty(self.database_now)
+        return ready
+
+    def _claim_lane(self, lane: Lane, limit: int) -> list[Job]:
+        jobs = self._lease_jobs(lane, (lane.mark_at, lane.mark_id), limit)
+        if not jobs:
+            lane.found_empty(self.database_now)
+        return jobs
+
+    def _look_back(self, limit: int, idle: bool) -> list[Job]:
+        """Find what appeared behind the marks. Each look is paid for by a pause in proportion to its cost."""
+        jobs: list[Job] = []
+        for lane in self.lanes:
+            started = time.monotonic()
+            full = started >= lane.full_due
+            if not full and started < lane.short_due:
+                continue
+            found = self._lease_jobs(lane, START if full else short_mark(lane), limit - len(jobs))
+            cost = time.monotonic() - started
+            pause = 0.0 if len(found) == limit - len(jobs) else BUSY_LOOK if full or not idle else IDLE_LOOK
+            lane.looked(full, started, cost, pause)
+            jobs += found
+            if len(jobs) >= limit:
+                break
+        return jobs
+
+    def _lease_jobs(self, lane: Lane, mark: tuple[Micros, str], limit: int) -> list[Job]:
+        lease = round(self.lease_of(lane.queue) * SECOND)
+        claimant = Claimant(self._worker, self._tasks, lease)
+        rows = self._call(lambda: operations.claim(self._dialect, lane, mark, limit, claimant))
+        lane.advance(rows)
+        return [Job(row, lane.queue, lane.priority, self._worker) for row in rows]
+
+    def _refresh(self, started: float) -> None:
+        known, now = self._call(lambda: operations.known_lanes(self._queues))
+        self.settings = self._call(queue_operations.settings)
+        self.database_now = now or self.database_now
+        self._add(known)
+        self._refresh_due = started + REFRESH
+
+    def _discover(self) -> None:
+        started = time.monotonic()
+        found = self._call(operations.discover_lanes)
+        self._add(lane for lane in found if self._queues is None or lane[0] in self._queues)
+        cost = time.monotonic() - started
+        self._discover_due = started + cost + max(BUSY_LOOK, 20 * cost)
+
+    def _add(self, lanes: Any) -> None:
+        for queue, priority in lanes:
+            if (queue, priority) not in self._lanes:
+                self._lanes[queue, priority] = Lane(queue, priority)
+                self._hurried = True
+
+
+_NOTHING = (False, QueueSettings())

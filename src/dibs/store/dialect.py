@@ -1,0 +1,101 @@
+"""What a database can do, and how its errors read. Operations ask what it can, never which it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dibs.errors import DibsError
+from dibs.model.json_text import encode
+from dibs.store.statement import Block, load
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Can:
+    """The capabilities that change the number of steps. Printed as a table in docs/databases.md."""
+
+    move_rows_in_one_statement: bool
+    load_in_bulk: bool
+    ring_sleepers: bool
+    run_many_writers: bool
+    see_foreign_commits: bool
+
+
+@dataclass(slots=True)
+class Dialect:
+    """The SQL of one database and the way values are written for it."""
+
+    name: str
+    title: str
+    can: Can
+    now: str | None
+    array: Callable[[Sequence[Any]], str]
+    columns: Callable[..., dict[str, Any]]
+    explain: Callable[[BaseException], DibsError | None]
+    replayable: Callable[[BaseException], bool]
+    clock: Clock | None = None
+    blocks: dict[str, Block] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.blocks = load(self.name, None if self.clock else self.now)
+
+    def bind(self, block: Block, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of a statement, with the time where the database does not tell it itself."""
+        if self.clock is not None and "now" in block.parameters:
+            return {**params, "now": self.clock()}
+        return params
+
+
+class Bell(Protocol):
+    """Hears that somebody rang. Only ever makes polling earlier."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring, at most so long."""
+        ...
+
+    def close(self) -> None:
+        """Hang up."""
+        ...
+
+
+def json_array(values: Sequence[Any]) -> str:
+    """A list as a JSON array: how a batch travels to databases without arrays."""
+    return encode(list(values), "batch").decode()
+
+
+def json_columns(name: str, **columns: Sequence[Any]) -> dict[str, Any]:
+    """A table of values as one JSON parameter, `name`: an array of rows."""
+    return {name: encode(list(zip(*columns.values(), strict=True)), "batch").decode()}
+
+
+def pg_columns(_name: str, **columns: Sequence[Any]) -> dict[str, Any]:
+    """A table of values as PostgreSQL takes it: an array for each column."""
+    return {column: pg_array(values) for column, values in columns.items()}
+
+
+_BARE = re.compile(r"[0-9A-Za-z_-]+(?:,[0-9A-Za-z_-]+)*")
+
+
+def pg_array(values: Sequence[Any]) -> str:
+    """A list as PostgreSQL's array literal: one text, whatever the driver makes of lists.
+
+    >>> print(pg_array([1, None, 'a"b']), pg_array(["x", "y"]))
+    {1,NULL,"a\\"b"} {x,y}
+    """
+    if values and type(values[0]) is str and None not in values:
+        text = ",".join(values)
+        if _BARE.fullmatch(text) and text.count(",") == len(values) - 1 and "null" not in text.lower():
+            return "{" + text + "}"
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)

@@ -1,0 +1,151 @@
+"""Operations that put jobs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+from dibs.errors import Duplicate
+from dibs.model.job import Enqueued, NewJob
+from dibs.model.options import JobOptions
+from dibs.store.dialect import Dialect
+from dibs.store.runner import Operation
+from dibs.store.statement import Copy, Rows, sql
+
+Lanes = set[tuple[str, int]]
+_COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
+BATCH = 5_000
+"""Jobs of one statement; larger loads are cut."""
+
+
+def enqueue(job: NewJob, job_id: str) -> Operation[Enqueued]:
+    """Store one job. With a unique key, the answer may be the live job that already has it."""
+    options = job.options
+    if options.unique is not None:
+        return (yield from _enqueue_unique(job, job_id))
+    yield sql("enqueue", **_values(job, job_id))
+    return Enqueued(job_id, True)
+
+
+def enqueue_again(job: NewJob, job_id: str) -> Operation[Enqueued]:
+    """Store a job whose first enqueue got no answer: it may be there already, or even be finished."""
+    yield sql("enqueue_again", **_values(job, job_id), unique_key=job.options.unique)
+    return Enqueued(job_id, True)
+
+
+def _enqueue_unique(job: NewJob, job_id: str) -> Operation[Enqueued]:
+    values = _values(job, job_id)
+    rows: Rows = yield sql("enqueue_unique", **values, unique_key=job.options.unique)
+    found: str = rows[0][0]
+    if found == job_id:
+        return Enqueued(job_id, True)
+    if job.options.on_conflict == "raise":
+        raise Duplicate(
+            f"Unique key {job.options.unique!r} of queue {job.options.queue!r} belongs to job {found}.",
+            id=found,
+        )
+    if job.options.on_conflict == "replace":
+        del values["queue"]
+        replaced: Rows = yield sql("replace_waiting", **{**values, "id": found})
+        return Enqueued(found, False, bool(replaced))
+    return Enqueued(found, False)
+
+
+def enqueue_many(
+    dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]
+) -> Operation[list[Enqueued]]:
+    """Store many jobs: all of them or, if one is refused, none. Answers come in the order asked."""
+    if bulk and dialect.can.load_in_bulk and all(options.plain for options in _distinct(jobs)):
+        yield Copy("copy_jobs", _copy_text(jobs, ids), _COLUMNS)
+        yield sql("ring")
+        return list(map(Enqueued, ids, repeat(True)))
+    answers = [Enqueued(job_id, True) for job_id in ids]
+    plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
+    for start in range(0, len(plain), BATCH):
+        chosen = plain[start : start + BATCH]
+        columns = _columns([jobs[index] for index in chosen], [ids[index] for index in chosen])
+        yield sql("enqueue_batch", **dialect.columns("jobs", **columns))
+    for index in _by_key(jobs):
+        answers[index] = yield from _enqueue_unique(jobs[index], ids[index])
+    if plain and dialect.can.ring_sleepers:
+        yield sql("ring")
+    return answers
+
+
+def _by_key(jobs: Sequence[NewJob]) -> list[int]:
+    """Keyed jobs in the order of their keys: two batches in opposite orders would wait for each other."""
+    keyed = [index for index, job in enumerate(jobs) if job.options.unique is not None]
+    return sorted(
+        keyed, key=lambda index: (jobs[index].options.queue, jobs[index].options.unique or "", index)
+    )
+
+
+def add_lanes(lanes: Lanes) -> Operation[None]:
+    """Remember lanes seen for the first time by this process."""
+    for queue, priority in sorted(lanes):
+        yield sql("add_lane", queue=queue, priority=priority)
+
+
+def lanes_of(jobs: Sequence[NewJob]) -> Lanes:
+    """The lanes these jobs go to."""
+    return {(options.queue, options.priority) for options in _distinct(jobs)}
+
+
+def _distinct(jobs: Sequence[NewJob]) -> Iterable[JobOptions]:
+    """The options in use: jobs of one task share theirs, so there are few to look at."""
+    return {id(job.options): job.options for job in jobs}.values()
+
+
+def _values(job: NewJob, job_id: str) -> dict[str, Any]:
+    options = job.options
+    return {
+        "id": job_id,
+        "queue": options.queue,
+        "task": job.task,
+        "priority": options.priority,
+        "payload": job.payload,
+        "max_attempts": options.max_attempts,
+        "options": options.extra,
+        "run_at": options.run_at,
+        "delay": options.delay,
+    }
+
+
+def _columns(jobs: Sequence[NewJob], ids: Sequence[str]) -> dict[str, Sequence[Any]]:
+    every = [job.options for job in jobs]
+    return {
+        "ids": ids,
+        "queues": [options.queue for options in every],
+        "tasks": [job.task for job in jobs],
+        "priorities": [options.priority for options in every],
+        "payloads": [job.payload for job in jobs],
+        "max_attempts": [options.max_attempts for options in every],
+        "options": [options.extra for options in every],
+        "run_ats": [options.run_at for options in every],
+        "delays": [options.delay for options in every],
+    }
+
+
+def _copy_text(jobs: Sequence[NewJob], ids: Sequence[str]) -> str:
+    """COPY's text format. Names are safe by their alphabet, JSON has no raw tabs or newlines: only backslashes."""
+    frames: dict[tuple[int, str], tuple[str, str]] = {}
+    lines = []
+    for job, job_id in zip(jobs, ids, strict=True):
+        key = (id(job.options), job.task)
+        frame = frames.get(key)
+        if frame is None:
+            frame = frames[key] = _frame(job)
+        payload = job.payload
+        if "\\" in payload:
+            payload = payload.replace("\\", "\\\\")
+        lines.append(f"{job_id}{frame[0]}{payload}{frame[1]}")
+    return "".join(lines)
+
+
+def _frame(job: NewJob) -> tuple[str, str]:
+    """What stands before and after the payload in a line, the same for all jobs with the same options."""
+    options = job.options
+    extra = r"\N" if options.extra is None else options.extra.replace("\\", "\\\\")
+    attempts = r"\N" if options.max_attempts is None else options.max_attempts
+    return f"\t{options.queue}\t{job.task}\t{options.priority}\t", f"\t{attempts}\t{extra}\n"

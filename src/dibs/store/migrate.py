@@ -1,0 +1,89 @@
+"""Numbered SQL files that make and change dibs' tables: planned, locked, checksummed, printable."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from typing import NamedTuple, Protocol
+
+from dibs.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    version: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """Identifies the text, so that a changed file is noticed."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+class Applied(NamedTuple):
+    """A step that a database has taken."""
+
+    version: int
+    name: str
+    checksum: str
+
+
+class Migrator(Protocol):
+    """How a database takes steps: each whole, one program at a time."""
+
+    def applied(self) -> list[Applied] | None:
+        """The steps taken so far; None if dibs has never been here."""
+        ...
+
+    def apply(self, plan: Callable[[list[Applied]], list[Migration]]) -> list[Migration]:
+        """Under a lock: look what has been applied, ask for the rest, apply it."""
+        ...
+
+
+def steps(dialect: str) -> list[Migration]:
+    """All steps this version of dibs knows, in order."""
+    folder = files("dibs.store").joinpath("migrations", dialect)
+    found = []
+    for entry in folder.iterdir():
+        name = re.fullmatch(r"(\d{4})_(\w+)\.sql", entry.name)
+        if name:
+            found.append(Migration(int(name[1]), name[2], entry.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def plan(dialect: str, applied: list[Applied]) -> list[Migration]:
+    """The steps that are missing. Refuses tables made by a newer dibs, and steps whose text has changed."""
+    known = {step.version: step for step in steps(dialect)}
+    for done in applied:
+        if done.version not in known:
+            raise SchemaTooNew(
+                f"The database is at step {done.version} ({done.name}), this dibs knows {max(known)} steps."
+            )
+        if known[done.version].checksum != done.checksum:
+            raise DatabaseError(
+                f"Step {done.version} ({done.name}) was applied with another text than this dibs has.",
+                "Compare versions: a released migration never changes.",
+            )
+    taken = {done.version for done in applied}
+    return [step for step in known.values() if step.version not in taken]
+
+
+def migrate(dialect: str, migrator: Migrator) -> list[Migration]:
+    """Bring the schema up to date. Does nothing if it is. Answers the steps applied."""
+    if not plan(dialect, migrator.applied() or []):
+        return []
+    return migrator.apply(lambda applied: plan(dialect, applied))
+
+
+def check(dialect: str, migrator: Migrator) -> None:
+    """Raise `SchemaOutdated` or `SchemaTooNew` unless the schema is exactly what this version needs."""
+    applied = migrator.applied()
+    if applied is None:
+        raise SchemaOutdated("This database has no dibs tables yet.")
+    missing = plan(dialect, applied)
+    if missing:
+        raise SchemaOutdated(f"The schema lacks step {missing[0].version} ({missing[0].name}).")

@@ -1,0 +1,174 @@
+"""PostgreSQL 14 and later: connecting, its errors in words, and the bell (LISTEN)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from dibs.errors import (
+    Conflict,
+    DatabaseError,
+    DatabaseUnreachable,
+    DibsError,
+    DriverMissing,
+    InvalidURL,
+    SchemaOutdated,
+)
+from dibs.store.dialect import Can, Clock, Dialect, pg_array, pg_columns
+from dibs.store.migrators import PostgresMigrator
+from dibs.store.sessions.psycopg import OwnPsycopgSession
+
+if TYPE_CHECKING:
+    import psycopg
+
+OLDEST = 140000
+_CONNECT = {
+    "application_name": "dibs",
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+    "target_session_attrs": "read-write",
+}
+_MISSING = frozenset({"42P01", "3F000", "42703", "42883"})
+_REPLAY = frozenset({"40P01", "40001", "55P03"})
+CAN = Can(
+    move_rows_in_one_statement=True,
+    load_in_bulk=True,
+    ring_sleepers=True,
+    run_many_writers=True,
+    see_foreign_commits=True,
+)
+
+
+def dialect(clock: Clock | None = None) -> Dialect:
+    """PostgreSQL's way; `clock` is for tests that own the time."""
+    return Dialect(
+        name="postgres",
+        title="PostgreSQL",
+        can=CAN,
+        now="statement_timestamp()" if clock is None else "dibs.instant(cast(:now as bigint))",
+        array=pg_array,
+        columns=pg_columns,
+        explain=explain,
+        replayable=lambda error: _sqlstate(error) in _REPLAY,
+        clock=clock,
+    )
+
+
+class PostgresDatabase:
+    """One PostgreSQL database. `?pooler=transaction` in the URL: no LISTEN, no prepared statements."""
+
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query))
+        self.pooler = query.pop("pooler", None)
+        if self.pooler not in (None, "transaction"):
+            raise InvalidURL(
+                f"pooler={self.pooler!r} is unknown.", "Write ?pooler=transaction or leave it out."
+            )
+        self.shown_url = _without_password(parts)
+        self.dialect = dialect(clock)
+        self._url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query, quote_via=quote)))
+        self._extra = {name: value for name, value in _CONNECT.items() if name not in query}
+
+    def connect(self) -> OwnPsycopgSession:
+        """A new connection in autocommit mode; refuses a server that is too old."""
+        connection = self._open()
+        version = connection.info.server_version
+        if version < OLDEST:
+            connection.close()
+            raise DatabaseError(f"The server is PostgreSQL {version // 10000}.", "dibs needs 14 or later.")
+        session = OwnPsycopgSession(connection, self.dialect)
+        level = connection.execute("show default_transaction_isolation").fetchone()
+        session.explicit = level != ("read committed",)
+        return session
+
+    def migrator(self, session: OwnPsycopgSession) -> PostgresMigrator:
+        """Who changes the tables."""
+        return PostgresMigrator(session.connection)
+
+    def bell(self) -> PostgresBell | None:
+        """A connection that listens, unless a transaction pooler stands in between."""
+        return None if self.pooler else PostgresBell(self._open())
+
+    def _open(self) -> psycopg.Connection[Any]:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise DriverMissing(
+                "The driver for PostgreSQL, psycopg, is not installed.", "Run: pip install 'dibs[postgres]'"
+            ) from error
+        try:
+            connection: psycopg.Connection[Any] = psycopg.connect(
+                self._url,
+                autocommit=True,
+                prepare_threshold=None if self.pooler else 5,
+                **self._extra,  # type: ignore[arg-type]
+            )
+        except psycopg.Error as error:
+            raise explain(error) or DatabaseUnreachable(f"{error}") from error
+        return connection
+
+
+class PostgresBell:
+    """Hears `notify dibs`."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        connection.execute("listen dibs")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a ring; drains what has piled up, so that the server never queues for this listener."""
+        deadline = time.monotonic() + seconds
+        rung = any(True for _ in self._connection.notifies(timeout=seconds, stop_after=1))
+        if not rung and time.monotonic() < deadline - 1:
+            raise DatabaseUnreachable("The listening connection ended early.")
+        return rung
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE of an error of psycopg, asyncpg or SQLAlchemy."""
+    original = getattr(error, "orig", None) or error
+    state = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
+    return str(state) if state else None
+
+
+def explain(error: BaseException) -> DibsError | None:
+    """An error of the driver in dibs' words, or None if it is not dibs' to explain."""
+    state = _sqlstate(error)
+    text = " ".join(str(error).split())[:500]
+    if state in _MISSING and "dibs" in text:
+        return SchemaOutdated(f"This database lacks tables that dibs needs: {text}.")
+    if state == "23505" and "job_" in text:
+        return Conflict(
+            f"A live job has this id or unique key already: {text}.", "Look at that job, then try again."
+        )
+    if state == "3D000":
+        return DatabaseError(f"{text}.", "Create it first: createdb NAME")
+    if state in ("28P01", "28000"):
+        return DatabaseUnreachable(
+            f"The server refused the login: {text}.", "Check user and password in the URL."
+        )
+    if state == "42501":
+        return DatabaseError(f"{text}.", "Grant this role what it needs, or use another one.")
+    if state == "25006":
+        return DatabaseUnreachable("The server is read-only (a standby?).", "Connect to the primary.")
+    if state is None and type(error).__name__ in ("OperationalError", "ConnectionTimeout", "InterfaceError"):
+        return DatabaseUnreachable(f"PostgreSQL cannot be reached: {text}.")
+    if state is not None and (state[:2] == "08" or state in ("57P01", "57P02", "57P03", "53300")):
+        return DatabaseUnreachable(f"The connection to PostgreSQL ended: {text}.")
+    return None
+
+
+def _without_password(parts: Any) -> str:
+    host = parts.hostname or ""
+    place = f"{host}:{parts.port}" if parts.port else host
+    user = f"{parts.username}@" if parts.username else ""
+    return f"postgresql://{user}{place}{parts.path}"

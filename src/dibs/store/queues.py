@@ -1,0 +1,109 @@
+"""Operations on queues: settings, pause and resume, counts, and forgetting old history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from dibs.model.duration import SECOND, Micros, maybe_instant
+from dibs.model.json_text import encode
+from dibs.model.settings import QueueSettings
+from dibs.model.status import FINAL
+from dibs.store.claim import discover_lanes
+from dibs.store.dialect import Dialect
+from dibs.store.runner import Operation
+from dibs.store.statement import ATOMIC, Rows, sql
+
+COUNT_CAP = 100_000
+"""Rows of a lane (or of recent history) that a count reads at most."""
+PRUNE_BATCH = 5_000
+
+
+class QueueState(NamedTuple):
+    """A queue, whether it is paused, and its settings."""
+
+    name: str
+    paused_at: datetime | None
+    pause_reason: str | None
+    settings: QueueSettings
+
+
+class LaneCount(NamedTuple):
+    """Live jobs of one lane in one state; `oldest` is the age in seconds of the job that is due longest."""
+
+    queue: str
+    priority: int
+    status: str
+    jobs: int
+    oldest: float
+
+
+class Counts(NamedTuple):
+    """What is in the database: live jobs by lane and state, jobs finished recently by queue and outcome."""
+
+    live: list[LaneCount]
+    finished: list[tuple[str, str, int]]
+    capped: bool
+
+
+def queues() -> Operation[list[QueueState]]:
+    """Every queue that is configured or holds jobs."""
+    rows: Rows = yield sql("queues")
+    return [
+        QueueState(name, maybe_instant(paused), reason, QueueSettings.read(settings))
+        for name, paused, reason, settings in rows
+    ]
+
+
+def pause(queue: str, reason: str | None) -> Operation[None]:
+    """Stop claims from a queue; what runs goes on."""
+    yield sql("pause", queue=queue, reason=reason)
+
+
+def resume(dialect: Dialect, queue: str) -> Operation[None]:
+    """Allow claims from a queue again, and wake the workers."""
+    yield sql("resume", queue=queue)
+    if dialect.can.ring_sleepers:
+        yield sql("ring")
+
+
+def configure(queue: str, changes: dict[str, Any]) -> Operation[None]:
+    """Change settings of a queue."""
+    yield sql("configure", queue=queue, settings=encode(changes, "settings").decode())
+
+
+def settings() -> Operation[dict[str, tuple[bool, QueueSettings]]]:
+    """Of each configured queue: whether it is paused, and its settings."""
+    rows: Rows = yield sql("settings")
+    return {name: (bool(paused), QueueSettings.read(text)) for name, paused, text in rows}
+
+
+def counts(span: Micros) -> Operation[Counts]:
+    """Count live jobs, and jobs that finished within a span. Never reads more than `COUNT_CAP` rows of a lane."""
+    yield from discover_lanes()
+    live: Rows = yield sql("count_live", cap=COUNT_CAP)
+    finished: Rows = yield sql("count_finished", span=span, cap=COUNT_CAP)
+    counted = [
+        LaneCount(queue, priority, status, number, max(0.0, float(oldest or 0) / SECOND))
+        for queue, priority, status, number, oldest in live
+    ]
+    capped = any(row.jobs >= COUNT_CAP for row in counted) or sum(row[2] for row in finished) >= COUNT_CAP
+    return Counts(counted, [(row[0], row[1], row[2]) for row in finished], capped)
+
+
+def prune(
+    dialect: Dialect, queue: str, outcomes: Sequence[str], keep: Micros, limit: int = PRUNE_BATCH
+) -> Operation[int]:
+    """Forget finished jobs of a queue that ended longer than `keep` ago, at most `limit`. Answers how many."""
+    final = [outcome for outcome in outcomes if outcome in FINAL]
+    params = {"queue": queue, "keep": keep, "outcomes": dialect.array(final), "limit": limit}
+    if dialect.can.move_rows_in_one_statement:
+        rows: Rows = yield sql("prune", **params)
+        return int(rows[0][0])
+    yield ATOMIC
+    old: Rows = yield sql("old_history", **params)
+    ids = dialect.array([row[0] for row in old])
+    yield sql("prune_errors", ids=ids)
+    rows = yield sql("prune_history", ids=ids)
+    return len(rows)

@@ -1,0 +1,116 @@
+"""Operations that record what became of claimed jobs. Each is fenced: what is not returned was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dibs.model.duration import Micros
+from dibs.model.outcome import Back, Final
+from dibs.store.dialect import Dialect
+from dibs.store.runner import Operation
+from dibs.store.statement import ATOMIC, Rows, sql
+
+Settlement = Final | Back
+Lost = set[str]
+"""Ids of jobs that another claim holds, or that somebody else has ended."""
+
+
+def settle(
+    dialect: Dialect, settlements: Sequence[Settlement], attempts: dict[str, tuple[int, str]]
+) -> Operation[Lost]:
+    """Record a batch of outcomes. `attempts` gives attempt number and worker of the jobs that have a problem."""
+    finals = [item for item in settlements if isinstance(item, Final)]
+    backs = [item for item in settlements if isinstance(item, Back)]
+    troubled = [item for item in settlements if item.problem is not None]
+    simple = dialect.can.move_rows_in_one_statement and not (troubled or (finals and backs))
+    if not simple:
+        yield ATOMIC
+    done: set[str] = set()
+    if finals:
+        done |= yield from _archive(dialect, finals)
+    if backs:
+        done |= yield from _put_back(dialect, backs)
+    if troubled:
+        yield from _add_errors(dialect, [item for item in troubled if item.id in done], attempts)
+    missing = [item for item in finals if item.id not in done]
+    if missing:
+        done |= yield from _settled_before(dialect, missing)
+    return {item.id for item in settlements} - done
+
+
+def _archive(dialect: Dialect, finals: Sequence[Final]) -> Operation[set[str]]:
+    columns: dict[str, Any] = {
+        "ids": [item[0] for item in finals],
+        "tokens": [item[1] for item in finals],
+        "outcomes": [item[2] for item in finals],
+        "results": [item[3] for item in finals],
+        "ages": [item[4] for item in finals],
+    }
+    batch = dialect.columns("ended", **columns)
+    if dialect.can.move_rows_in_one_statement:
+        rows: Rows = yield sql("archive", **batch)
+    else:
+        yield sql("archive_copy", **batch)
+        rows = yield sql("archive_delete", **batch)
+    return {row[0] for row in rows}
+
+
+def _put_back(dialect: Dialect, backs: Sequence[Back]) -> Operation[set[str]]:
+    rows: Rows = yield sql(
+        "put_back",
+        **dialect.columns(
+            "batch",
+            ids=[item.id for item in backs],
+            tokens=[item.token for item in backs],
+            delays=[item.delay for item in backs],
+            refunds=[item.refund for item in backs],
+            crashes=[item.crash for item in backs],
+        ),
+    )
+    return {row[0] for row in rows}
+
+
+def _add_errors(
+    dialect: Dialect, troubled: Sequence[Settlement], attempts: dict[str, tuple[int, str]]
+) -> Operation[None]:
+    found = [(item, item.problem, *attempts[item.id]) for item in troubled if item.problem is not None]
+    if found:
+        yield sql(
+            "add_errors",
+            **dialect.columns(
+                "problems",
+                ids=[item.id for item, *_ in found],
+                tokens=[item.token for item, *_ in found],
+                attempts=[attempt for _, _, attempt, _ in found],
+                kinds=[problem.kind for _, problem, _, _ in found],
+                workers=[worker for *_, worker in found],
+                problems=[problem.as_json() for _, problem, _, _ in found],
+            ),
+        )
+
+
+def _settled_before(dialect: Dialect, missing: Sequence[Final]) -> Operation[set[str]]:
+    """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
+    rows: Rows = yield sql(
+        "settled_by",
+        **dialect.columns(
+            "batch", ids=[item.id for item in missing], tokens=[item.token for item in missing]
+        ),
+    )
+    return {row[0] for row in rows}
+
+
+def beat(dialect: Dialect, held: Sequence[tuple[str, int, Micros | None]], lease: Micros) -> Operation[Lost]:
+    """Extend the leases of (id, token, age since its handler started); answer which are lost."""
+    rows: Rows = yield sql(
+        "beat",
+        lease=lease,
+        **dialect.columns(
+            "batch",
+            ids=[job_id for job_id, _, _ in held],
+            tokens=[token for _, token, _ in held],
+            ages=[age for _, _, age in held],
+        ),
+    )
+    return {job_id for job_id, _, _ in held} - {row[0] for row in rows}

@@ -1,0 +1,163 @@
+"""SQLite 3.38 and later: a file beside the application, or memory. One writer at a time, in WAL mode."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dibs.errors import DatabaseError, DatabaseUnreachable, DibsError, InvalidURL, SchemaOutdated
+from dibs.store.dialect import Can, Clock, Dialect, json_array, json_columns
+from dibs.store.migrators import SqliteMigrator
+from dibs.store.sessions.sqlite import OwnSqliteSession
+
+OLDEST = (3, 38, 0)
+BUSY_SECONDS = 30.0
+_BELL_PAUSE = 0.004
+CAN = Can(
+    move_rows_in_one_statement=False,
+    load_in_bulk=False,
+    ring_sleepers=False,
+    run_many_writers=False,
+    see_foreign_commits=True,
+)
+
+
+def wall_clock() -> int:
+    """This machine's clock: the one all processes of a SQLite file share."""
+    return time.time_ns() // 1000
+
+
+def dialect(clock: Clock | None = None) -> Dialect:
+    """SQLite's way; `clock` is for tests that own the time."""
+    return Dialect(
+        name="sqlite",
+        title="SQLite",
+        can=CAN,
+        now=None,
+        array=json_array,
+        columns=json_columns,
+        explain=explain,
+        replayable=_busy,
+        clock=clock or wall_clock,
+    )
+
+
+class SqliteDatabase:
+    """One SQLite file. `sqlite://` alone is a database in memory, shared by the threads of this process."""
+
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise DatabaseError(
+                f"This Python brings SQLite {sqlite3.sqlite_version}.",
+                "dibs needs 3.38 or later: use a newer Python, or another database.",
+            )
+        self.path = _path(url)
+        self.shown_url = f"sqlite:///{self.path}" if self.path else "sqlite://"
+        self.dialect = dialect(clock)
+        self._turn = threading.RLock()
+        self._memory = None if self.path else self._open()
+
+    def connect(self) -> OwnSqliteSession:
+        """A new connection in autocommit mode; to a database in memory there is only one, used in turns."""
+        return OwnSqliteSession(self._memory or self._open(), self.dialect, self._turn, shared=not self.path)
+
+    def migrator(self, session: OwnSqliteSession) -> SqliteMigrator:
+        """Who changes the tables."""
+        return SqliteMigrator(session.connection)
+
+    def bell(self) -> SqliteBell | None:
+        """A connection that sees when another one has committed; nobody else can see into memory."""
+        return SqliteBell(self._open()) if self.path else None
+
+    def _open(self) -> sqlite3.Connection:
+        place = str(self.path or ":memory:")
+        try:
+            connection = sqlite3.connect(
+                place,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            if self.path:
+                connection.execute("pragma journal_mode = wal")
+                connection.execute("pragma synchronous = full")
+                connection.execute("pragma wal_autocheckpoint = 4000")
+        except sqlite3.Error as error:
+            raise explain(error) or DatabaseUnreachable(f"{place}: {error}.") from error
+        return connection
+
+
+class SqliteBell:
+    """Watches the data version, a number in shared memory that every commit of another connection changes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._seen = self._version()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a commit."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            version = self._version()
+            if version != self._seen:
+                self._seen = version
+                return True
+            time.sleep(_BELL_PAUSE)
+        return False
+
+    def _version(self) -> int:
+        row: tuple[int] = self._connection.execute("pragma data_version").fetchone()
+        return row[0]
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._connection.close()
+
+
+def _path(url: str) -> Path | None:
+    """The file of a URL: sqlite:///relative.db, sqlite:////absolute.db, sqlite:// for memory."""
+    parts = urlsplit(url)
+    if parts.netloc:
+        raise InvalidURL(
+            f"{url!r} names a host, but SQLite is a file.", "Write sqlite:/// with three slashes."
+        )
+    if not parts.path or parts.path == "/" or parts.path == "/:memory:":
+        return None
+    path = Path(unquote(parts.path[1:])).expanduser()
+    return path if path.is_absolute() else Path.cwd() / path
+
+
+def _busy(error: BaseException) -> bool:
+    original = getattr(error, "orig", None) or error
+    return isinstance(original, sqlite3.OperationalError) and "locked" in str(original)
+
+
+def explain(error: BaseException) -> DibsError | None:
+    """An error of sqlite3 in dibs' words, or None if it is not dibs' to explain."""
+    original = getattr(error, "orig", None) or error
+    if not isinstance(original, sqlite3.Error):
+        return None
+    text = str(original)
+    if "no such table: dibs_" in text or "no such column" in text:
+        return SchemaOutdated(f"This SQLite file lacks what dibs needs: {text}.")
+    if "locked" in text or "busy" in text:
+        return DatabaseUnreachable(
+            f"Another program has held the SQLite file's write lock for {BUSY_SECONDS:.0f} seconds.",
+            "Commit or roll back its transaction; keep writing transactions short.",
+        )
+    if "unable to open" in text:
+        return DatabaseUnreachable(
+            f"The SQLite file cannot be opened: {text}.",
+            f"Check that its folder exists and that user {os.getuid() if hasattr(os, 'getuid') else ''} may write.",
+        )
+    if "not a database" in text or "malformed" in text:
+        return DatabaseError(
+            f"This is no healthy SQLite file: {text}.", "Check the path, or restore a backup."
+        )
+    if "full" in text or "disk I/O" in text or "readonly" in text:
+        return DatabaseUnreachable(f"SQLite cannot write: {text}.", "Check free space and permissions.")
+    return None

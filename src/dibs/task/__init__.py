@@ -1,0 +1,1 @@
+"""Tasks: functions that can be enqueued, and found again by name."""

@@ -1,0 +1,131 @@
+"""From a function's annotations to a checked JSON payload, and back to its arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, get_type_hints
+
+import msgspec
+
+from dibs.errors import InvalidOption, InvalidPayload
+from dibs.model.job import Job
+from dibs.model.json_text import encode
+
+_FIXED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Signature:
+    """The parameters of a handler, stored by name, checked against their annotations when enqueued and when run.
+
+    A parameter annotated `Job`, or one called `job` without annotation, is not an argument: the worker passes the
+    claimed job there.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.name = name
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = _hints(function)
+        self.job_parameter = next((p.name for p in parameters if _wants_job(p, hints)), None)
+        self.open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            raise InvalidOption(
+                f"Task {name!r} takes *args, but arguments are stored by name.", "Give each parameter a name."
+            )
+        fields = [p for p in parameters if p.name != self.job_parameter and p.kind is not p.VAR_KEYWORD]
+        self._positional = tuple(p.name for p in fields if p.kind in _FIXED)
+        self._keywords = tuple(p.name for p in fields if p.kind not in _FIXED)
+        self._fields = frozenset(p.name for p in fields)
+        self._decoder = _decoder(name, fields, hints, self.open)
+        self._unpack = _getter(self._positional)
+        self._direct = not (self._keywords or self.open or self.job_parameter)
+
+    def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:
+        """The call's arguments as JSON, or `InvalidPayload` naming the argument that does not fit."""
+        if len(args) > len(self._positional):
+            raise InvalidPayload(
+                f"Task {self.name!r} takes {len(self._positional)} positional arguments, {len(args)} were given."
+            )
+        named = dict(zip(self._positional, args, strict=False))
+        for name, value in kwargs.items():
+            if name in named or (name not in self._fields and not self.open):
+                problem = "given twice" if name in named else "unknown"
+                raise InvalidPayload(f"Argument {name!r} of task {self.name!r} is {problem}.")
+            named[name] = value
+        text = encode(named, f"payload of {self.name!r}", limit)
+        self.check(text)
+        return text.decode()
+
+    def check(self, text: bytes | str) -> Any:
+        """Decode a payload by the annotations."""
+        try:
+            return self._decoder(text)
+        except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
+            raise InvalidPayload(
+                f"The payload does not fit task {self.name!r}: {error}.",
+                "Compare it with the task's parameters.",
+            ) from error
+
+    def call(self, function: Callable[..., Any], job: Job) -> Any:
+        """Call the handler with the arguments of a job; for an `async def` handler this makes the coroutine."""
+        arguments = self.check(job.row[2])
+        if self._direct:
+            return function(*self._unpack(arguments))
+        keywords = {name: getattr(arguments, name) for name in self._keywords}
+        if self.open:
+            keywords |= {name: value for name, value in job.payload.items() if name not in self._fields}
+        if self.job_parameter is not None:
+            keywords[self.job_parameter] = job
+        named = dict(zip(self._positional, self._unpack(arguments), strict=True))
+        return function(**named, **keywords)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):
+        # An annotation that only a type checker can resolve: such arguments are taken as plain JSON.
+        return {}
+
+
+def _wants_job(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    if parameter.name in hints:
+        return hints[parameter.name] is Job
+    return parameter.name == "job" and parameter.annotation is inspect.Parameter.empty
+
+
+def _decoder(
+    name: str, fields: list[inspect.Parameter], hints: dict[str, Any], open_ended: bool
+) -> Callable[[bytes | str], Any]:
+    """A msgspec decoder for a struct with one field for each parameter."""
+    shape = [_field(parameter, hints.get(parameter.name, Any)) for parameter in fields]
+    try:
+        struct = msgspec.defstruct("Arguments", shape, kw_only=True, forbid_unknown_fields=not open_ended)
+        return msgspec.json.Decoder(struct, dec_hook=_decode_foreign).decode
+    except (TypeError, NotImplementedError) as error:
+        raise InvalidOption(f"The annotations of task {name!r} cannot be checked: {error}.") from error
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.name, hint
+    default = parameter.default
+    return parameter.name, hint, msgspec.field(default_factory=lambda: default)
+
+
+def _decode_foreign(kind: type, value: Any) -> Any:
+    """Types msgspec does not know: pydantic models validate themselves."""
+    validate = getattr(kind, "model_validate", None)
+    if callable(validate):
+        return validate(value)
+    raise NotImplementedError(f"{kind.__name__} is no type dibs can read from JSON")
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _: ()
+    get = attrgetter(*names)
+    if len(names) == 1:
+        return lambda arguments: (get(arguments),)
+    return get

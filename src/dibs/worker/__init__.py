@@ -1,0 +1,1 @@
+"""Hands: the one runtime that runs jobs."""

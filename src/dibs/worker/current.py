@@ -1,0 +1,4 @@
+"""The job a handler is running for."""
+
+
+def current_job(): ...

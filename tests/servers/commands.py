@@ -1,0 +1,32 @@
+"""Short commands, and what they said."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from .account import Account
+
+OURSELVES = Account()
+
+
+def ask(
+    command: Sequence[str], *, account: Account = OURSELVES, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with nothing to read; `stdout` has both its output and its errors.
+
+    OSError if it can't be run at all, for example because the account may not read it.
+    """
+    return subprocess.run(
+        command,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=account.groups,
+        env=environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
