@@ -69,9 +69,7 @@ class InvalidPayload(InvalidInput):
 class PayloadTooLarge(InvalidInput):
     """More JSON than the limit allows."""
 
-    default_remedy = (
-        "Store the data elsewhere and pass a reference, or raise the limit with Dibs(payload_limit=...)."
-    )
+    default_remedy = "Store the data elsewhere and pass a reference, or raise the limit with Dibs(payload_limit=...)."
 
 
 class Conflict(DibsError):
@@ -151,4 +149,6 @@ class WrongDatabase(DatabaseError):
 class InvalidURL(DatabaseError, ValueError):
     """The database URL cannot be understood."""
 
-    default_remedy = "Write postgresql://user:password@host:5432/database, sqlite:///path/to/file.db or sqlite:// (memory)."
+    default_remedy = (
+        "Write postgresql://user:password@host:5432/database, sqlite:///path/to/file.db or sqlite:// (memory)."
+    )

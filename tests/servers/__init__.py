@@ -24,9 +24,7 @@ from .unavailable import ServerUnavailable
 
 __all__ = ["FACTORIES", "Fleet", "PostgresServer", "Server", "ServerUnavailable", "fleet", "running"]
 
-FACTORIES: dict[str, Factory] = {
-    f"postgres{major}": partial(PostgresServer, major) for major in (14, 15, 16, 17, 18)
-}
+FACTORIES: dict[str, Factory] = {f"postgres{major}": partial(PostgresServer, major) for major in (14, 15, 16, 17, 18)}
 
 
 @dataclass

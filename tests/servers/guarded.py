@@ -13,9 +13,7 @@ from .account import server_account
 from .folders import RunFolder
 
 
-def start_guarded(
-    command: Sequence[str], environment: Mapping[str, str], folder: RunFolder
-) -> subprocess.Popen[bytes]:
+def start_guarded(command: Sequence[str], environment: Mapping[str, str], folder: RunFolder) -> subprocess.Popen[bytes]:
     """The guard of a new server, which lives as long as the server; what both say goes to `folder`/log."""
     account = server_account()
     spec = {

@@ -75,9 +75,7 @@ def _systems_folders(major: int) -> list[Path]:
     folders = [Path(f"/usr/lib/postgresql/{major}/bin")]
     if on_path := shutil.which("postgres"):
         folders.append(Path(on_path).resolve().parent)
-    return [
-        folder for folder in folders if (folder / "initdb").exists() and _major(_version(folder)) == major
-    ]
+    return [folder for folder in folders if (folder / "initdb").exists() and _major(_version(folder)) == major]
 
 
 def _checked(folder: Path, major: int) -> Binaries:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from tests.servers import PostgresServer, ServerUnavailable, running
 from tests.servers.processes import processes_in, wait_until
 
@@ -67,9 +68,7 @@ def test_a_server_is_started_on_a_loopback_port_that_the_kernel_gives_to_no_clie
     server: PostgresServer,
 ) -> None:
     with psycopg.connect(server.url()) as connection:
-        shown = connection.execute(
-            "select current_setting('listen_addresses'), inet_server_port()"
-        ).fetchone()
+        shown = connection.execute("select current_setting('listen_addresses'), inet_server_port()").fetchone()
     assert shown == ("127.0.0.1", server.port)
     assert server.port < 32768
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 from dibs.model.json_text import encode
+from dibs.model.settings import QueueSettings
 from dibs.store import migrate
+from dibs.store import queues as queue_operations
 from dibs.store.access import Store, open_database
 from dibs.store.dialect import Clock
 from dibs.store.runner import Operation
 from dibs.task.registry import Registry
 
 T = TypeVar("T")
-PAYLOAD_LIMIT = 1_000_000
 _ASYNC_THREADS = 8
+_SETTINGS_AGE = 2.0
 
 
 class Door:
@@ -29,6 +32,8 @@ class Door:
         self.tasks = Registry()
         self.payload_limit = payload_limit
         self._ready = False
+        self._settings: dict[str, tuple[bool, QueueSettings]] = {}
+        self._settings_due = 0.0
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -98,6 +103,13 @@ class Door:
     async def aclose(self) -> None:
         """Async form of `close`."""
         await asyncio.to_thread(self.close)
+
+    def _queue_settings(self, queue: str) -> QueueSettings:
+        """Settings of a queue, at most two seconds old."""
+        if time.monotonic() >= self._settings_due:
+            self._settings = self._call(queue_operations.settings)
+            self._settings_due = time.monotonic() + _SETTINGS_AGE
+        return self._settings.get(queue, (False, QueueSettings()))[1]
 
     def _payload_text(self, task: str, payload: Any) -> str:
         """A payload given by name: any JSON value; checked against the task if it is known here."""

@@ -58,9 +58,7 @@ class Dibs(Enqueueing, Working, Operating):
     'digest for 7'
     """
 
-    def __init__(
-        self, url: str | None = None, *, payload_limit: int | None = None, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, url: str | None = None, *, payload_limit: int | None = None, clock: Clock | None = None) -> None:
         limit = settings.find("payload_limit", payload_limit).value
         Door.__init__(self, str(settings.find("url", url).value), int(limit), clock)
         self._lanes_seen = set()
@@ -68,8 +66,6 @@ class Dibs(Enqueueing, Working, Operating):
         self._claiming = threading.Lock()
         self._reaper = Reaper(self._call, self.store.dialect)
         self._reap_due = 0.0
-        self._settings = {}
-        self._settings_due = 0.0
 
     def __repr__(self) -> str:
         return f"<Dibs {self.url}, {len(self.tasks)} tasks>"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dibs.door.base import Door
 from dibs.errors import InvalidOption, NotFound
@@ -14,7 +13,7 @@ from dibs.model.duration import Duration, micros, to_instant
 from dibs.model.identity import check_id
 from dibs.model.job import JobRecord
 from dibs.model.names import check_name
-from dibs.model.settings import QueueOptions, QueueSettings, checked
+from dibs.model.settings import QueueOptions, checked
 from dibs.model.status import FINAL, WAITING, Status
 from dibs.store import jobs as job_operations
 from dibs.store import queues as queue_operations
@@ -27,14 +26,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 _PAGE = 500
-_SETTINGS_AGE = 2.0
 
 
 class Operating(Door):
     """Everything the command line and the dashboard can do, they do through these."""
-
-    _settings: dict[str, tuple[bool, QueueSettings]]
-    _settings_due: float
 
     def get(self, job_id: str) -> JobRecord:
         """One job with all its errors, live or finished, or `NotFound`.
@@ -63,7 +58,7 @@ class Operating(Door):
         status: Status | str | Iterable[Status | str] | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> list[JobRecord]:
+    ) -> Sequence[JobRecord]:
         """Jobs that fit, newest first. Give the last id of a page as `cursor` for the next page."""
         wanted = _filter(queue, task, status)
         before = None if cursor is None else check_id(cursor)
@@ -80,11 +75,9 @@ class Operating(Door):
         status: Status | str | Iterable[Status | str] | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> list[JobRecord]:
+    ) -> Sequence[JobRecord]:
         """Async form of `list`."""
-        return await self._in_thread(
-            self.list, queue=queue, task=task, status=status, limit=limit, cursor=cursor
-        )
+        return await self._in_thread(self.list, queue=queue, task=task, status=status, limit=limit, cursor=cursor)
 
     def cancel(self, *ids: str, queue: str | None = None, task: str | None = None) -> int:
         """Cancel waiting jobs: those named, or all of a queue or task. Answers how many."""
@@ -230,13 +223,6 @@ class Operating(Door):
             if gone < queue_operations.PRUNE_BATCH:
                 return pruned
 
-    def _queue_settings(self, queue: str) -> QueueSettings:
-        """Settings of a queue, at most two seconds old."""
-        if time.monotonic() >= self._settings_due:
-            self._settings = self._call(queue_operations.settings)
-            self._settings_due = time.monotonic() + _SETTINGS_AGE
-        return self._settings.get(queue, (False, QueueSettings()))[1]
-
     def _end(self, ids: Sequence[str], outcome: str) -> int:
         return len(self._call(lambda: job_operations.end_waiting(self.store.dialect, ids, outcome)))
 
@@ -246,23 +232,25 @@ class Operating(Door):
         moved = self._call(lambda: job_operations.run_now(self.store.dialect, waiting)) if waiting else set()
         return len(alive) + len(moved)
 
-    def _act(self, ids: Sequence[str], wanted: Filter, act: Any) -> int:
+    def _page(self, wanted: Filter, before: str | None) -> Sequence[str]:
+        return self._call(lambda: job_operations.find(self.store.dialect, wanted, _PAGE, before))
+
+    def _act(self, ids: Sequence[str], wanted: Filter, act: Callable[[Sequence[str]], int]) -> int:
         """Do something to the jobs named, or, page by page, to all that fit."""
         if ids:
-            return int(act([check_id(job_id) for job_id in ids]))
+            return act([check_id(job_id) for job_id in ids])
         if wanted.queue is None and wanted.task is None:
             raise InvalidOption("This would act on every job.", "Name ids, a queue or a task.")
-        done, before = 0, None
+        done = 0
+        before: str | None = None
         while True:
-            page = self._call(lambda: job_operations.find(self.store.dialect, wanted, _PAGE, before))
+            page = self._page(wanted, before)
             if not page:
                 return done
-            done, before = done + int(act(page)), page[-1]
+            done, before = done + act(page), page[-1]
 
 
-def _filter(
-    queue: str | None, task: str | None, status: Status | str | Iterable[Status | str] | None
-) -> Filter:
+def _filter(queue: str | None, task: str | None, status: Status | str | Iterable[Status | str] | None) -> Filter:
     statuses: frozenset[Status] | None = None
     if status is not None:
         given = [status] if isinstance(status, str) else list(status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -24,7 +23,11 @@ class TaskBase(Generic[P, R]):
     """What a task can do whether its function is `def` or `async def`."""
 
     def __init__(self, dibs: Dibs, definition: Definition, function: Callable[P, Any]) -> None:
-        functools.update_wrapper(self, function)
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__name__ = getattr(function, "__name__", definition.name)
+        self.__qualname__ = getattr(function, "__qualname__", definition.name)
+        self.__wrapped__ = function
         self.definition = definition
         self.name = definition.name
         self.function = function
@@ -109,9 +112,7 @@ class Using(Generic[P, R]):
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Async form of `enqueue`."""
-        return await self._task._dibs._aenqueue(
-            self._task._job(self._options, args, kwargs), self._connection
-        )
+        return await self._task._dibs._aenqueue(self._task._job(self._options, args, kwargs), self._connection)
 
 
 class TaskDecorator:

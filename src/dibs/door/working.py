@@ -137,15 +137,11 @@ class Working(Door):
         """Async form of `ack_many`."""
         return await self._in_thread(self.ack_many, jobs)
 
-    def nack_many(
-        self, jobs: Iterable[tuple[Job, BaseException | str]], retry_in: Duration | None = None
-    ) -> list[Job]:
+    def nack_many(self, jobs: Iterable[tuple[Job, BaseException | str]], retry_in: Duration | None = None) -> list[Job]:
         """Fail many (job, error) pairs. Answers the jobs whose lease was lost."""
         pairs = list(jobs)
         wait = None if retry_in is None else micros(retry_in, "retry_in")
-        settlements = [
-            after_error(_attempt(job), self._policy(job), _problem(error), wait) for job, error in pairs
-        ]
+        settlements = [after_error(_attempt(job), self._policy(job), _problem(error), wait) for job, error in pairs]
         return self._settle([job for job, _ in pairs], settlements)
 
     async def anack_many(
@@ -236,9 +232,7 @@ class Working(Door):
 
 def _refuse_lost(lost: Sequence[Job]) -> None:
     if lost:
-        raise LeaseLost(
-            f"Job {lost[0].id} (token {lost[0].token}) is not held by this claim any more.", id=lost[0].id
-        )
+        raise LeaseLost(f"Job {lost[0].id} (token {lost[0].token}) is not held by this claim any more.", id=lost[0].id)
 
 
 def _attempt(job: Job) -> Attempt:

@@ -47,16 +47,12 @@ class Backoff:
         return cls._checked("fixed", delay, 1.0, jitter, "100w")
 
     @classmethod
-    def polynomial(
-        cls, power: float = 2, unit: Duration = "1m", jitter: float = 0.0, cap: Duration = "1d"
-    ) -> Backoff:
+    def polynomial(cls, power: float = 2, unit: Duration = "1m", jitter: float = 0.0, cap: Duration = "1d") -> Backoff:
         """Wait `failures ** power` units: with the defaults 1, 4, 9, 16 minutes."""
         return cls._checked("polynomial", unit, power, jitter, cap)
 
     @classmethod
-    def exponential(
-        cls, base: Duration = 1, factor: float = 2, jitter: float = 0.2, cap: Duration = "1d"
-    ) -> Backoff:
+    def exponential(cls, base: Duration = 1, factor: float = 2, jitter: float = 0.2, cap: Duration = "1d") -> Backoff:
         """Wait `base * factor ** (failures - 1)`, spread by ± `jitter`: the default of dibs."""
         return cls._checked("exponential", base, factor, jitter, cap)
 
@@ -83,8 +79,8 @@ class Backoff:
         if self.shape == "fixed":
             return self.unit
         if self.shape == "polynomial":
-            return self.unit * float(min(failures, 100_000)) ** min(self.factor, 20.0)
-        return self.unit * self.factor ** min(failures - 1, _STEEPEST)
+            return float(self.unit * float(min(failures, 100_000)) ** min(self.factor, 20.0))
+        return float(self.unit * self.factor ** min(failures - 1, _STEEPEST))
 
     def as_json(self) -> dict[str, Any]:
         """The form kept with a job or a queue."""

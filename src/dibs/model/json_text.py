@@ -68,9 +68,7 @@ def _inspect(value: Any, what: str, path: str, depth: int) -> None:
             "Pass it as text.",
         )
     if isinstance(value, str) and "\x00" in value:
-        raise InvalidPayload(
-            f"The {what} has a NUL character at {path}, which databases refuse.", "Remove it."
-        )
+        raise InvalidPayload(f"The {what} has a NUL character at {path}, which databases refuse.", "Remove it.")
     if isinstance(value, Mapping):
         for key, item in value.items():
             _inspect(key, what, path, depth)

@@ -95,9 +95,7 @@ def _extra(given: Mapping[str, Any]) -> str | None:
         extra["timeout"] = seconds(given["timeout"], "timeout")
     if "backoff" in given:
         if not isinstance(given["backoff"], Backoff):
-            raise InvalidOption(
-                f"backoff={given['backoff']!r} is not a Backoff.", "Use Backoff.fixed(...) etc."
-            )
+            raise InvalidOption(f"backoff={given['backoff']!r} is not a Backoff.", "Use Backoff.fixed(...) etc.")
         extra["backoff"] = given["backoff"].as_json()
     if given.get("tags"):
         tags = given["tags"]

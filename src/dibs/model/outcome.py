@@ -116,9 +116,7 @@ class Attempt(NamedTuple):
     crashes: int
 
 
-def after_error(
-    attempt: Attempt, policy: Policy, problem: Problem, retry_in: Micros | None = None
-) -> Final | Back:
+def after_error(attempt: Attempt, policy: Policy, problem: Problem, retry_in: Micros | None = None) -> Final | Back:
     """A failed attempt runs again after its backoff; the last one is dead."""
     if attempt.attempts >= policy.max_attempts:
         return Final(attempt.id, attempt.token, "dead", problem=problem)

@@ -80,9 +80,7 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
 def _lease(value: Any) -> float:
     span = seconds(value, "lease")
     if span < 1:
-        raise InvalidOption(
-            f"lease={value!r} is shorter than a second.", "A lease must outlive a slow round trip."
-        )
+        raise InvalidOption(f"lease={value!r} is shorter than a second.", "A lease must outlive a slow round trip.")
     return span
 
 
@@ -96,9 +94,7 @@ def _retention(value: Any) -> dict[str, Any]:
     spans = value if isinstance(value, dict) else dict.fromkeys(DEFAULT_RETENTION, value)
     unknown = spans.keys() - DEFAULT_RETENTION.keys()
     if unknown:
-        raise InvalidOption(
-            f"{sorted(unknown)[0]!r} is no outcome.", f"Outcomes: {', '.join(DEFAULT_RETENTION)}."
-        )
+        raise InvalidOption(f"{sorted(unknown)[0]!r} is no outcome.", f"Outcomes: {', '.join(DEFAULT_RETENTION)}.")
     return {name: KEEP if span is None else seconds(span, "retention") for name, span in spans.items()}
 
 

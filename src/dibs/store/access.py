@@ -96,7 +96,7 @@ class Store:
     def call_on(self, connection: Any, operation: Operation[T]) -> T:
         """Run an operation as a part of the caller's transaction. Never replayed: that is the caller's to do."""
         session = recognise(connection, self.dialect)
-        if not hasattr(session, "begin"):
+        if isinstance(session, AsyncSession):
             raise WrongDatabase(
                 "The connection given is asynchronous, the call is not.",
                 "Use the method with an a in front, for example aenqueue.",
@@ -106,11 +106,10 @@ class Store:
     async def acall_on(self, connection: Any, operation: Operation[T]) -> T:
         """`call_on`, for a connection of either kind."""
         session = recognise(connection, self.dialect)
-        if hasattr(session, "begin"):
+        if not isinstance(session, AsyncSession):
             return self.translated(lambda: run(session, operation))
-        waiting: AsyncSession = session
         try:
-            return await arun(waiting, operation)
+            return await arun(session, operation)
         except Exception as error:
             raise self._explained(error) from error
 

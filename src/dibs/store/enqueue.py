@@ -52,9 +52,7 @@ def _enqueue_unique(job: NewJob, job_id: str) -> Operation[Enqueued]:
     return Enqueued(found, False)
 
 
-def enqueue_many(
-    dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]
-) -> Operation[list[Enqueued]]:
+def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
     """Store many jobs: all of them or, if one is refused, none. Answers come in the order asked."""
     if bulk and dialect.can.load_in_bulk and all(options.plain for options in _distinct(jobs)):
         yield Copy("copy_jobs", _copy_text(jobs, ids), _COLUMNS)
@@ -76,9 +74,7 @@ def enqueue_many(
 def _by_key(jobs: Sequence[NewJob]) -> list[int]:
     """Keyed jobs in the order of their keys: two batches in opposite orders would wait for each other."""
     keyed = [index for index, job in enumerate(jobs) if job.options.unique is not None]
-    return sorted(
-        keyed, key=lambda index: (jobs[index].options.queue, jobs[index].options.unique or "", index)
-    )
+    return sorted(keyed, key=lambda index: (jobs[index].options.queue, jobs[index].options.unique or "", index))
 
 
 def add_lanes(lanes: Lanes) -> Operation[None]:

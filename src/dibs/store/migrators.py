@@ -59,9 +59,7 @@ class SqliteMigrator:
 
     def applied(self) -> list[Applied] | None:
         """The steps taken so far."""
-        found = self._connection.execute(
-            "select 1 from sqlite_master where name = 'dibs_migration'"
-        ).fetchone()
+        found = self._connection.execute("select 1 from sqlite_master where name = 'dibs_migration'").fetchone()
         return self._applied() if found else None
 
     def _applied(self) -> list[Applied]:

@@ -66,9 +66,7 @@ class PostgresDatabase:
         query = dict(parse_qsl(parts.query))
         self.pooler = query.pop("pooler", None)
         if self.pooler not in (None, "transaction"):
-            raise InvalidURL(
-                f"pooler={self.pooler!r} is unknown.", "Write ?pooler=transaction or leave it out."
-            )
+            raise InvalidURL(f"pooler={self.pooler!r} is unknown.", "Write ?pooler=transaction or leave it out.")
         self.shown_url = _without_password(parts)
         self.dialect = dialect(clock)
         self._url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query, quote_via=quote)))
@@ -147,15 +145,11 @@ def explain(error: BaseException) -> DibsError | None:
     if state in _MISSING and "dibs" in text:
         return SchemaOutdated(f"This database lacks tables that dibs needs: {text}.")
     if state == "23505" and "job_" in text:
-        return Conflict(
-            f"A live job has this id or unique key already: {text}.", "Look at that job, then try again."
-        )
+        return Conflict(f"A live job has this id or unique key already: {text}.", "Look at that job, then try again.")
     if state == "3D000":
         return DatabaseError(f"{text}.", "Create it first: createdb NAME")
     if state in ("28P01", "28000"):
-        return DatabaseUnreachable(
-            f"The server refused the login: {text}.", "Check user and password in the URL."
-        )
+        return DatabaseUnreachable(f"The server refused the login: {text}.", "Check user and password in the URL.")
     if state == "42501":
         return DatabaseError(f"{text}.", "Grant this role what it needs, or use another one.")
     if state == "25006":

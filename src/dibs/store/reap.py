@@ -29,9 +29,7 @@ class Walked(NamedTuple):
 
 def walk(queue: str, priority: int, start: tuple[Micros, str]) -> Operation[Walked]:
     """Read the next stretch of a lane."""
-    rows: Rows = yield sql(
-        "walk", queue=queue, priority=priority, from_at=start[0], from_id=start[1], limit=STRETCH
-    )
+    rows: Rows = yield sql("walk", queue=queue, priority=priority, from_at=start[0], from_id=start[1], limit=STRETCH)
     if not rows:
         return Walked(START, True, [])
     at, last, read, expired = rows[0]

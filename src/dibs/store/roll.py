@@ -67,7 +67,10 @@ def workers() -> Operation[list[WorkerState]]:
 
 def _state(row: tuple[Any, ...]) -> WorkerState:
     return WorkerState(
-        *row[:4],
+        id=row[0],
+        host=row[1],
+        pid=row[2],
+        version=row[3],
         queues=decode(row[4]) if row[4] else None,
         concurrency=row[5],
         running=row[6],

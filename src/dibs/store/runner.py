@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -16,7 +17,6 @@ Operation: TypeAlias = Generator[Request, Rows, T]
 class Session(Protocol):
     """A connection, as far as operations need one."""
 
-    dialect: Any
     bulk: bool
 
     def execute(self, request: Request) -> Rows:
@@ -36,15 +36,14 @@ class Session(Protocol):
         ...
 
 
-class AsyncSession(Protocol):
+class AsyncSession(ABC):
     """An asynchronous connection of the caller. Its transactions are the caller's."""
 
-    dialect: Any
     bulk: bool
 
+    @abstractmethod
     async def execute(self, request: Request) -> Rows:
         """Run a statement and return its rows."""
-        ...
 
 
 def run(session: Session, operation: Operation[T]) -> T:

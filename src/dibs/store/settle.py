@@ -94,9 +94,7 @@ def _settled_before(dialect: Dialect, missing: Sequence[Final]) -> Operation[set
     """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
     rows: Rows = yield sql(
         "settled_by",
-        **dialect.columns(
-            "batch", ids=[item.id for item in missing], tokens=[item.token for item in missing]
-        ),
+        **dialect.columns("batch", ids=[item.id for item in missing], tokens=[item.token for item in missing]),
     )
     return {row[0] for row in rows}
 

@@ -122,9 +122,7 @@ def _path(url: str) -> Path | None:
     """The file of a URL: sqlite:///relative.db, sqlite:////absolute.db, sqlite:// for memory."""
     parts = urlsplit(url)
     if parts.netloc:
-        raise InvalidURL(
-            f"{url!r} names a host, but SQLite is a file.", "Write sqlite:/// with three slashes."
-        )
+        raise InvalidURL(f"{url!r} names a host, but SQLite is a file.", "Write sqlite:/// with three slashes.")
     if not parts.path or parts.path == "/" or parts.path == "/:memory:":
         return None
     path = Path(unquote(parts.path[1:])).expanduser()
@@ -155,9 +153,7 @@ def explain(error: BaseException) -> DibsError | None:
             f"Check that its folder exists and that user {os.getuid() if hasattr(os, 'getuid') else ''} may write.",
         )
     if "not a database" in text or "malformed" in text:
-        return DatabaseError(
-            f"This is no healthy SQLite file: {text}.", "Check the path, or restore a backup."
-        )
+        return DatabaseError(f"This is no healthy SQLite file: {text}.", "Check the path, or restore a backup.")
     if "full" in text or "disk I/O" in text or "readonly" in text:
         return DatabaseUnreachable(f"SQLite cannot write: {text}.", "Check free space and permissions.")
     return None

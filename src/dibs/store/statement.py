@@ -22,7 +22,7 @@ class Statement(NamedTuple):
     params: dict[str, Any]
 
 
-def sql(name: str, **params: Any) -> Statement:
+def sql(name: str, /, **params: Any) -> Statement:
     """What an operation yields: `rows = yield sql("claim", queue=..., limit=10)`."""
     return Statement(name, params)
 

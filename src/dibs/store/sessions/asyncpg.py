@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dibs.store.dialect import Dialect
-from dibs.store.runner import Request
+from dibs.store.runner import AsyncSession, Request
 from dibs.store.statement import Copy, Rows
 
 
-class AsyncpgSession:
+class AsyncpgSession(AsyncSession):
     """A caller's asyncpg connection: statements join its transaction."""
 
     bulk = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dibs.store.dialect import Dialect
-from dibs.store.runner import Request
+from dibs.store.runner import AsyncSession, Request
 from dibs.store.statement import Copy, Rows
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class OwnPsycopgSession(PsycopgSession):
         self.connection.close()
 
 
-class AsyncPsycopgSession:
+class AsyncPsycopgSession(AsyncSession):
     """A caller's psycopg AsyncConnection: statements join its transaction."""
 
     bulk = True

@@ -45,9 +45,7 @@ _KINDS: tuple[tuple[frozenset[str], str | None, Callable[[Any], Any], Adapter], 
         SqlAlchemySession,
     ),
     (
-        frozenset(
-            {"sqlalchemy.AsyncConnection", "sqlalchemy.AsyncSession", "sqlalchemy.async_scoped_session"}
-        ),
+        frozenset({"sqlalchemy.AsyncConnection", "sqlalchemy.AsyncSession", "sqlalchemy.async_scoped_session"}),
         None,
         lambda given: given,
         AsyncSqlAlchemySession,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dibs.store.dialect import Dialect
-from dibs.store.runner import Request
+from dibs.store.runner import AsyncSession, Request
 from dibs.store.statement import Copy, Rows, Style
 
 
@@ -46,7 +46,7 @@ class SqlAlchemySession:
         """The transaction is the caller's."""
 
 
-class AsyncSqlAlchemySession:
+class AsyncSqlAlchemySession(AsyncSession):
     """A caller's SQLAlchemy AsyncConnection or AsyncSession."""
 
     bulk = False

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from dibs.store.dialect import Dialect
-from dibs.store.runner import Request
+from dibs.store.runner import AsyncSession, Request
 from dibs.store.statement import Copy, Rows
 
 
@@ -43,9 +43,7 @@ class SqliteSession:
 class OwnSqliteSession(SqliteSession):
     """A connection of dibs' own. Threads of one process take turns at a lock instead of polling the file's."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, dialect: Dialect, turn: threading.RLock, shared: bool
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, dialect: Dialect, turn: threading.RLock, shared: bool) -> None:
         super().__init__(connection, dialect)
         self.turn = turn
         self.shared = shared
@@ -88,7 +86,7 @@ class OwnSqliteSession(SqliteSession):
             self.connection.close()
 
 
-class AiosqliteSession:
+class AiosqliteSession(AsyncSession):
     """A caller's aiosqlite connection: statements join its transaction."""
 
     bulk = False
