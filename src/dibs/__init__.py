@@ -8,7 +8,7 @@ from dibs.model.backoff import Backoff
 from dibs.model.job import Job, NewJob
 from dibs.model.outcome import Cancel, Discard, Retry, Snooze
 from dibs.model.status import Priority, Status
-from dibs.worker.current import current_job
+from dibs.worker.attempt import current_job
 
 __all__ = [
     "AsyncTask",

@@ -61,6 +61,7 @@ class Enqueueing(Door):
         else:
             self._add_lanes(jobs)
             answers = self._load(jobs, ids)
+            self.store.ring()
         return self._handles(answers)
 
     def _load(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> list[Enqueued]:
@@ -98,6 +99,7 @@ class Enqueueing(Door):
             # The answer was lost, perhaps after the commit: the same id makes a second try the same job.
             answer = self._call(lambda: operations.enqueue_again(job, job_id))
         self._add_lanes((job,))
+        self.store.ring()
         return self._handle(answer)
 
     async def _aenqueue(self, job: NewJob, connection: Any) -> Handle[Any]:

@@ -41,6 +41,7 @@ class Database(Protocol):
     """One database under one URL."""
 
     shown_url: str
+    audible: bool
     dialect: Dialect
 
     def connect(self) -> OwnSession:
@@ -77,6 +78,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.dialect = database.dialect
+        self.listeners: list[Callable[[], None]] = []
         self._idle: list[OwnSession] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -92,6 +94,11 @@ class Store:
                         raise self._explained(error) from error
             time.sleep(random.uniform(0.001, 0.01 * 2**replay))
         raise AssertionError("unreachable")
+
+    def ring(self) -> None:
+        """Tell the workers of this process that jobs were enqueued."""
+        for listener in self.listeners:
+            listener()
 
     def call_on(self, connection: Any, operation: Operation[T]) -> T:
         """Run an operation as a part of the caller's transaction. Never replayed: that is the caller's to do."""

@@ -67,6 +67,7 @@ class PostgresDatabase:
         self.pooler = query.pop("pooler", None)
         if self.pooler not in (None, "transaction"):
             raise InvalidURL(f"pooler={self.pooler!r} is unknown.", "Write ?pooler=transaction or leave it out.")
+        self.audible = self.pooler is None
         self.shown_url = _without_password(parts)
         self.dialect = dialect(clock)
         self._url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query, quote_via=quote)))

@@ -56,6 +56,7 @@ class SqliteDatabase:
                 "dibs needs 3.38 or later: use a newer Python, or another database.",
             )
         self.path = _path(url)
+        self.audible = self.path is not None
         self.shown_url = f"sqlite:///{self.path}" if self.path else "sqlite://"
         self.dialect = dialect(clock)
         self._turn = threading.RLock()

@@ -1,4 +1,0 @@
-"""The job a handler is running for."""
-
-
-def current_job(): ...

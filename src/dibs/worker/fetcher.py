@@ -1,0 +1,151 @@
+"""Claims as many jobs as there is room for, and hands them to the runners."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from dibs.model.duration import SECOND
+from dibs.model.job import Job
+from dibs.store.claimer import Claimer
+from dibs.task.registry import Registry
+from dibs.worker.attempt import CurrentJob
+from dibs.worker.hold import Hold
+from dibs.worker.line import Line
+from dibs.worker.options import Settings
+from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.service import Service
+from dibs.worker.sleeper import Sleeper
+from dibs.worker.suspects import Suspects
+
+_log = logging.getLogger("dibs.worker")
+UNKNOWN_DELAY = 15 * SECOND
+"""How long a job waits whose task this worker does not know, before it is offered again."""
+MOST_AHEAD = 2_000
+
+
+class Runner(Protocol):
+    """What the fetcher needs of a runner."""
+
+    def submit(self, attempts: list[CurrentJob]) -> None:
+        """Hand over a batch."""
+        ...
+
+
+class Fetcher(Service):
+    """Decides how many to claim, and how long to wait when there is nothing."""
+
+    name = "fetcher"
+
+    def __init__(
+        self,
+        line: Line,
+        claimer: Claimer,
+        tasks: Registry,
+        hold: Hold,
+        outcomes: Outcomes,
+        runners: Mapping[str, Runner],
+        finish: Callable[[CurrentJob, Settlement], None],
+        settings: Settings,
+        sleeper: Sleeper,
+    ) -> None:
+        super().__init__()
+        self._line = line
+        self._claimer = claimer
+        self._tasks = tasks
+        self._hold = hold
+        self._outcomes = outcomes
+        self._runners = runners
+        self._finish = finish
+        self._settings = settings
+        self._sleeper = sleeper
+        self._suspects = Suspects(hold)
+        self._strangers: set[str] = set()
+        self._rung = False
+        self._full = False
+        self.claimed = 0
+        self.on_empty: Callable[[], None] = lambda: None
+
+    def ring(self) -> None:
+        """Somebody enqueued: look now."""
+        self._rung = True
+        self.wake()
+
+    def nudge(self) -> None:
+        """Jobs were settled: if that was what this waits for, go on."""
+        if self._full:
+            self.wake()
+
+    def take_back(self) -> list[CurrentJob]:
+        """Remove and return the jobs that wait to be run alone."""
+        return self._suspects.take_back()
+
+    def tick(self) -> float:
+        """Claim once."""
+        lone = self._suspects.next()
+        if lone is not None:
+            self._submit([lone])
+        if self._suspects.waiting:
+            return 0.02
+        room = self._room()
+        self._full = room <= 0
+        if self._full:
+            return 0.02
+        if self._rung:
+            self._rung = False
+            self._claimer.hurry()
+        sent = time.monotonic()
+        jobs = self._claimer.claim(min(room, self._settings.batch))
+        self._outcomes.queues = self._claimer.settings
+        if jobs:
+            self._take(jobs, sent)
+            return self._sleeper.worked()
+        if not len(self._hold):
+            self.on_empty()
+        return self._sleeper.idle(self._claimer.due_in)
+
+    def closed(self) -> None:
+        """Hang up."""
+        self._line.close()
+
+    def _room(self) -> int:
+        slots = self._settings.concurrency
+        ahead = self._hold.ahead(time.monotonic(), slots, MOST_AHEAD)
+        room = slots + ahead - len(self._hold)
+        # A worker whose buffer is nearly full waits for a batch worth of room: a claim costs the same for one job.
+        return room if room >= min(slots, 1 + ahead // 4) else 0
+
+    def _take(self, jobs: list[Job], sent: float) -> None:
+        self.claimed += len(jobs)
+        attempts = []
+        for job in jobs:
+            definition = self._tasks.find(job.row[1])
+            if definition is None:
+                self._put_back(job)
+                continue
+            attempts.append(CurrentJob(job, definition, sent, self._claimer.lease_of(job.queue)))
+        self._hold.add(attempts)
+        fresh = [attempt for attempt in attempts if not attempt.job.row[6]]
+        if len(fresh) < len(attempts):
+            self._suspects.add(attempt for attempt in attempts if attempt.job.row[6])
+        self._submit(fresh)
+
+    def _submit(self, attempts: list[CurrentJob]) -> None:
+        by_place: dict[str, list[CurrentJob]] = {}
+        for attempt in attempts:
+            by_place.setdefault(attempt._definition.run_in, []).append(attempt)
+        for place, group in by_place.items():
+            self._runners[place].submit(group)
+
+    def _put_back(self, job: Job) -> None:
+        """A task this worker does not know costs no attempt: another version may know it."""
+        if job.task not in self._strangers:
+            self._strangers.add(job.task)
+            _log.warning("task %r is not registered here; its jobs are put back for other workers", job.task)
+        attempt = CurrentJob(job, None, time.monotonic(), self._claimer.lease_of(job.queue))
+        self._hold.add([attempt])
+        delay = round(UNKNOWN_DELAY * random.uniform(0.8, 1.2))
+        self._finish(attempt, self._outcomes.returned_unrun(attempt, delay))
