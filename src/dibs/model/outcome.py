@@ -85,6 +85,7 @@ class Final(NamedTuple):
     result: str | None = None
     age: Micros | None = None
     problem: Problem | None = None
+    crash: int = 0
 
 
 class Back(NamedTuple):
@@ -128,7 +129,7 @@ def after_crash(attempt: Attempt, policy: Policy, problem: Problem) -> Final | B
     """A lost holder costs the attempt and a crash; whichever budget is spent first ends the job."""
     crashes = attempt.crashes + 1
     if crashes >= policy.max_crashes or attempt.attempts >= policy.max_attempts:
-        return Final(attempt.id, attempt.token, "dead", problem=problem)
+        return Final(attempt.id, attempt.token, "dead", problem=problem, crash=1)
     return Back(attempt.id, attempt.token, _backoff(policy, crashes), crash=1, problem=problem)
 
 

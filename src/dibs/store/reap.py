@@ -43,7 +43,7 @@ def take_back(dialect: Dialect, ids: list[str]) -> Operation[tuple[int, int]]:
     settlements = []
     attempts: dict[str, tuple[int, str]] = {}
     for job_id, token, tried, crashes, worker, max_attempts, queue_text, job_text in rows:
-        problem = Problem("lease lost", "LeaseLost", f"Worker {worker} was lost while it held this job.")
+        problem = Problem("lease lost", "LeaseLost", f"Worker {worker} was lost while it held this job")
         policy = _policy(max_attempts, QueueSettings.read(queue_text), JobSettings.read(job_text))
         settlements.append(after_crash(Attempt(job_id, token, tried, crashes), policy, problem))
         attempts[job_id] = (tried, worker)

@@ -27,6 +27,9 @@ def settle(
     if not simple:
         yield ATOMIC
     done: set[str] = set()
+    crashed = [item for item in finals if item.crash]
+    if crashed:
+        yield sql("count_crashes", **_fence(dialect, crashed))
     if finals:
         done |= yield from _archive(dialect, finals)
     if backs:
@@ -92,11 +95,12 @@ def _add_errors(
 
 def _settled_before(dialect: Dialect, missing: Sequence[Final]) -> Operation[set[str]]:
     """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
-    rows: Rows = yield sql(
-        "settled_by",
-        **dialect.columns("batch", ids=[item.id for item in missing], tokens=[item.token for item in missing]),
-    )
+    rows: Rows = yield sql("settled_by", **_fence(dialect, missing))
     return {row[0] for row in rows}
+
+
+def _fence(dialect: Dialect, items: Sequence[Final]) -> dict[str, Any]:
+    return dialect.columns("batch", ids=[item.id for item in items], tokens=[item.token for item in items])
 
 
 def beat(dialect: Dialect, held: Sequence[tuple[str, int, Micros | None]], lease: Micros) -> Operation[Lost]:

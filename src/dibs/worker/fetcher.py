@@ -44,13 +44,12 @@ class Fetcher(Service):
         self,
         line: Line,
         claimer: Claimer,
+        sleeper: Sleeper,
         tasks: Registry,
         hold: Hold,
         outcomes: Outcomes,
         runners: Mapping[str, Runner],
-        finish: Callable[[CurrentJob, Settlement], None],
         settings: Settings,
-        sleeper: Sleeper,
     ) -> None:
         super().__init__()
         self._line = line
@@ -59,7 +58,6 @@ class Fetcher(Service):
         self._hold = hold
         self._outcomes = outcomes
         self._runners = runners
-        self._finish = finish
         self._settings = settings
         self._sleeper = sleeper
         self._suspects = Suspects(hold)
@@ -67,6 +65,7 @@ class Fetcher(Service):
         self._rung = False
         self._full = False
         self.claimed = 0
+        self.put_back: Callable[[CurrentJob, Settlement], None] = _nowhere
         self.on_empty: Callable[[], None] = lambda: None
 
     def ring(self) -> None:
@@ -148,4 +147,8 @@ class Fetcher(Service):
         attempt = CurrentJob(job, None, time.monotonic(), self._claimer.lease_of(job.queue))
         self._hold.add([attempt])
         delay = round(UNKNOWN_DELAY * random.uniform(0.8, 1.2))
-        self._finish(attempt, self._outcomes.returned_unrun(attempt, delay))
+        self.put_back(attempt, self._outcomes.returned_unrun(attempt, delay))
+
+
+def _nowhere(_attempt: CurrentJob, _settlement: Settlement) -> None:
+    """Where outcomes go until the worker says where."""

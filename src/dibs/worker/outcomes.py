@@ -56,7 +56,7 @@ class Outcomes:
     def timed_out(self, attempt: CurrentJob) -> Settlement:
         """The handler ran into its time limit."""
         problem = Problem(
-            "timeout", "TimeLimitExceeded", f"The handler was stopped after its time limit of {attempt._timeout:g} s."
+            "timeout", "TimeLimitExceeded", f"The handler was stopped after its time limit of {attempt._timeout:g} s"
         )
         return after_error(attempt._counters(), self.policy(attempt), problem)
 

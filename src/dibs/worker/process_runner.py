@@ -108,8 +108,8 @@ class ProcessRunner(Pool):
         return after_error(attempt._counters(), self._outcomes.policy(attempt), value)
 
     def _crashed(self, attempt: CurrentJob, code: int | None) -> Settlement:
-        how = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit code {code}"
-        return self._outcomes.crashed(attempt, f"The process that ran the handler was {how}.")
+        how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit code {code}"
+        return self._outcomes.crashed(attempt, f"The process that ran the handler {how}")
 
 
 def _place(definition: Definition) -> tuple[str, str, str]:

@@ -122,6 +122,7 @@ class Worker:
         ]
         if self._hears():
             self.services.append(Listener(self._store, self.fetcher.ring))
+        self.fetcher.put_back = self._finish
         self.settler.on_settled = self.fetcher.nudge
 
     def _fetcher(self, line: Line, settings: Settings) -> Fetcher:
@@ -129,9 +130,7 @@ class Worker:
         claimer = Claimer(line.call, dialect, self.id, settings.queues, None, settings.lease)
         rings = dialect.can.ring_sleepers
         sleeper = Sleeper(line, self.id, settings, self._hears(), rings)
-        return Fetcher(
-            line, claimer, self._tasks, self.hold, self._outcomes, self._runners, self._finish, settings, sleeper
-        )
+        return Fetcher(line, claimer, sleeper, self._tasks, self.hold, self._outcomes, self._runners, settings)
 
     def _hears(self) -> bool:
         return self.settings.wakeups == "auto" and self._store.database.audible

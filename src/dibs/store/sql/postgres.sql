@@ -176,6 +176,13 @@ select id, :now, available_at, claimed_at,
   from gone
 returning cast(id as text)
 
+-- name: count_crashes plan: fresh
+-- Jobs that end because their last holder was lost: the crash that ends them counts too.
+update dibs.job j set crashes = crashes + 1
+  from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])))
+       as c(id, token)
+ where j.id = c.id and j.token = c.token and j.lease_until is not null
+
 -- name: put_back plan: fresh
 -- Jobs that did not end return to their lanes: after a failure, a snooze, a shutdown or the loss of their holder.
 update dibs.job j set

@@ -146,6 +146,13 @@ delete from dibs_job
                                     and j.lease_until is not null)
 returning id
 
+-- name: count_crashes
+-- Jobs that end because their last holder was lost: the crash that ends them counts too.
+-- differs: the batch is one JSON array.
+update dibs_job set crashes = crashes + 1
+  from (select value ->> 0 as id, value ->> 1 as token from json_each(:batch)) c
+ where dibs_job.id = c.id and dibs_job.token = c.token and dibs_job.lease_until is not null
+
 -- name: put_back
 -- Jobs that did not end return to their lanes: after a failure, a snooze, a shutdown or the loss of their holder.
 -- differs: the batch is one JSON array.
