@@ -8,7 +8,7 @@ from typing import Any
 
 from dibs.model.duration import SECOND, Micros
 from dibs.model.job import Job
-from dibs.model.lane import Lane, claim_order
+from dibs.model.lane import BUSY_LOOK, SHARE, Lane, claim_order
 from dibs.model.settings import DEFAULT_LEASE, QueueSettings
 from dibs.store import claim as operations
 from dibs.store import queues as queue_operations
@@ -20,8 +20,6 @@ Call = Callable[[Callable[[], Any]], Any]
 
 REFRESH = 1.0
 """Seconds between two looks at the lanes and the settings of queues."""
-BUSY_LOOK = 1.0
-IDLE_LOOK = 0.25
 MANY_LANES = 2
 """With more lanes than these an idle claimer peeks at all of them in one statement."""
 
@@ -59,28 +57,28 @@ class Claimer:
         return list(self._lanes.values())
 
     def hurry(self) -> None:
-        """Somebody rang: look behind the marks now."""
+        """Somebody rang: do not peek first, claim."""
         self._hurried = True
-        for lane in self._lanes.values():
-            lane.hurry()
 
     def forget(self) -> None:
         """Read lanes and settings again at the next claim."""
         self._refresh_due = 0.0
 
-    def claim(self, limit: int) -> list[Job]:
-        """Lease up to `limit` jobs, highest priority first. Empty if there is nothing to do now."""
+    def claim(self, limit: int, thorough: bool = False) -> list[Job]:
+        """Lease up to `limit` jobs, highest priority first. Empty if there is nothing to do now.
+
+        What has just appeared in a new lane, or behind a mark, is found within a second. `thorough` finds it
+        now: for somebody who asks once and believes the answer.
+        """
         started = time.monotonic()
         if started >= self._refresh_due:
             self._refresh(started)
-        jobs: list[Job] = []
-        for lane in self._promising():
-            jobs += self._claim_lane(lane, limit - len(jobs))
-            if len(jobs) >= limit:
-                break
-        if len(jobs) < limit:
-            jobs += self._look_back(limit - len(jobs), idle=not jobs)
-        if not jobs and started >= self._discover_due:
+        jobs = self._visit(limit)
+        if not jobs and thorough:
+            self._refresh(started)
+            self._discover()
+            jobs = self._visit(limit, thorough=True)
+        elif not jobs and started >= self._discover_due:
             self._discover()
         self._turn += 1
         self._hurried = bool(jobs)
@@ -93,11 +91,22 @@ class Claimer:
     def _setting(self, queue: str) -> QueueSettings:
         return self.settings.get(queue, _NOTHING)[1]
 
-    def _promising(self) -> list[Lane]:
-        """The lanes worth a claim, in order. While busy or just woken, all; else those a peek saw work in."""
+    def _visit(self, limit: int, thorough: bool = False) -> list[Job]:
+        jobs: list[Job] = []
+        for lane in self._promising(thorough):
+            jobs += self._claim_lane(lane, limit - len(jobs), thorough)
+            if len(jobs) >= limit:
+                break
+        return jobs
+
+    def _promising(self, thorough: bool) -> list[Lane]:
+        """The lanes worth a claim, in order. While busy or just woken, all; else those a peek saw work in.
+
+        A lane is also visited when it is time to look behind its mark.
+        """
         self.due_in = None
         lanes = claim_order(self.lanes, self._turn) if self._lanes else []
-        if not lanes or (self._hurried and len(lanes) <= MANY_LANES):
+        if not lanes or thorough or (self._hurried and len(lanes) <= MANY_LANES):
             return lanes
         seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self._dialect, lanes))}
         due = [glance.due_in for glance in seen.values() if glance.due_in is not None]
@@ -106,36 +115,27 @@ class Claimer:
         for lane in lanes:
             if lane not in ready:
                 lane.found_empty(self.database_now)
-        return ready
+        now = time.monotonic()
+        return [lane for lane in lanes if lane in ready or lane.look_due(now)]
 
-    def _claim_lane(self, lane: Lane, limit: int) -> list[Job]:
-        jobs = self._lease_jobs(lane, (lane.mark_at, lane.mark_id), limit)
+    def _claim_lane(self, lane: Lane, limit: int, thorough: bool) -> list[Job]:
+        """Claim from the mark on, or from behind it when a look is due: a look takes the place of a claim."""
+        started = time.monotonic()
+        look = lane.look_due(started) or ("short" if thorough else None)
+        start = {"full": START, "short": short_mark(lane), None: (lane.mark_at, lane.mark_id)}[look]
+        jobs = self._lease_jobs(lane, start, limit)
+        filled = len(jobs) == limit
+        lane.claimed([job.row for job in jobs], filled and look is not None)
+        if look is not None:
+            lane.looked(look, started, time.monotonic() - started, bool(jobs))
         if not jobs:
             lane.found_empty(self.database_now)
-        return jobs
-
-    def _look_back(self, limit: int, idle: bool) -> list[Job]:
-        """Find what appeared behind the marks. Each look is paid for by a pause in proportion to its cost."""
-        jobs: list[Job] = []
-        for lane in self.lanes:
-            started = time.monotonic()
-            full = started >= lane.full_due
-            if not full and started < lane.short_due:
-                continue
-            found = self._lease_jobs(lane, START if full else short_mark(lane), limit - len(jobs))
-            cost = time.monotonic() - started
-            pause = 0.0 if len(found) == limit - len(jobs) else BUSY_LOOK if full or not idle else IDLE_LOOK
-            lane.looked(full, started, cost, pause)
-            jobs += found
-            if len(jobs) >= limit:
-                break
         return jobs
 
     def _lease_jobs(self, lane: Lane, mark: tuple[Micros, str], limit: int) -> list[Job]:
         lease = round(self.lease_of(lane.queue) * SECOND)
         claimant = Claimant(self._worker, self._tasks, lease)
         rows = self._call(lambda: operations.claim(self._dialect, lane, mark, limit, claimant))
-        lane.advance(rows)
         return [Job(row, lane.queue, lane.priority, self._worker) for row in rows]
 
     def _refresh(self, started: float) -> None:
@@ -150,7 +150,7 @@ class Claimer:
         found = self._call(operations.discover_lanes)
         self._add(lane for lane in found if self._queues is None or lane[0] in self._queues)
         cost = time.monotonic() - started
-        self._discover_due = started + cost + max(BUSY_LOOK, 20 * cost)
+        self._discover_due = started + cost + max(BUSY_LOOK, SHARE * cost)
 
     def _add(self, lanes: Any) -> None:
         for queue, priority in lanes:
