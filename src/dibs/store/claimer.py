@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dibs.model.duration import SECOND, Micros
@@ -22,6 +22,9 @@ REFRESH = 1.0
 """Seconds between two looks at the lanes and the settings of queues."""
 MANY_LANES = 2
 """With more lanes than these an idle claimer peeks at all of them in one statement."""
+
+
+_EVERYWHERE: Mapping[str, int] = {}
 
 
 class Claimer:
@@ -47,6 +50,7 @@ class Claimer:
         self._discover_due = 0.0
         self._turn = 0
         self._hurried = True
+        self._rooms: dict[str, int] = {}
         self.database_now: Micros = 0
         self.settings: dict[str, tuple[bool, QueueSettings]] = {}
         self.due_in: float | None = None
@@ -64,13 +68,16 @@ class Claimer:
         """Read lanes and settings again at the next claim."""
         self._refresh_due = 0.0
 
-    def claim(self, limit: int, thorough: bool = False) -> list[Job]:
+    def claim(self, limit: int, thorough: bool = False, rooms: Mapping[str, int] = _EVERYWHERE) -> list[Job]:
         """Lease up to `limit` jobs, highest priority first. Empty if there is nothing to do now.
+
+        `rooms` caps how many of certain queues.
 
         What has just appeared in a new lane, or behind a mark, is found within a second. `thorough` finds it
         now: for somebody who asks once and believes the answer.
         """
         started = time.monotonic()
+        self._rooms = dict(rooms)
         if started >= self._refresh_due:
             self._refresh(started)
         jobs = self._visit(limit)
@@ -94,7 +101,11 @@ class Claimer:
     def _visit(self, limit: int, thorough: bool = False) -> list[Job]:
         jobs: list[Job] = []
         for lane in self._promising(thorough):
-            jobs += self._claim_lane(lane, limit - len(jobs), thorough)
+            room = min(limit - len(jobs), self._rooms.get(lane.queue, limit))
+            found = self._claim_lane(lane, room, thorough) if room > 0 else []
+            if lane.queue in self._rooms:
+                self._rooms[lane.queue] -= len(found)
+            jobs += found
             if len(jobs) >= limit:
                 break
         return jobs

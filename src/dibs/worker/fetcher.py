@@ -97,7 +97,7 @@ class Fetcher(Service):
             self._rung = False
             self._claimer.hurry()
         sent = time.monotonic()
-        jobs = self._claimer.claim(min(room, self._settings.batch))
+        jobs = self._claimer.claim(min(room, self._settings.batch), rooms=self._rooms())
         self._outcomes.queues = self._claimer.settings
         if jobs:
             self._take(jobs, sent)
@@ -116,6 +116,14 @@ class Fetcher(Service):
         room = slots + ahead - len(self._hold)
         # A worker whose buffer is nearly full waits for a batch worth of room: a claim costs the same for one job.
         return room if room >= min(slots, 1 + ahead // 4) else 0
+
+    def _rooms(self) -> Mapping[str, int]:
+        """How many more jobs of each capped queue this process may hold."""
+        caps = self._settings.caps
+        if not caps:
+            return caps
+        held = self._hold.by_queue()
+        return {queue: cap - held[queue] for queue, cap in caps.items()}
 
     def _take(self, jobs: list[Job], sent: float) -> None:
         self.claimed += len(jobs)

@@ -33,6 +33,7 @@ from dibs.worker.settler import Settler
 from dibs.worker.signals import stopped_by_signals
 from dibs.worker.sleeper import Sleeper
 from dibs.worker.supervisor import stop_with_parent
+from dibs.worker.supervisor import stop_with_parent
 from dibs.worker.thread_runner import ThreadRunner
 
 _log = logging.getLogger("dibs.worker")
@@ -157,6 +158,7 @@ class Worker:
         """
         if until_empty:
             self.fetcher.on_empty = self._stop_asked.set
+        stop_with_parent(self.stop)
         stop_with_parent(self.stop)
         with stopped_by_signals(self.stop, self._force):
             self.start()
