@@ -70,7 +70,7 @@ class Working(Door):
         claimer = self._claimer(queues, tasks, lease, worker)
         found: list[Job] = []
         for pause in _pauses(wait):
-            found = self._claim(claimer, _checked_limit(limit))
+            found = self._claim(claimer, _checked_limit(limit), thorough=not pause)
             if found:
                 break
             time.sleep(pause)
@@ -89,7 +89,7 @@ class Working(Door):
         claimer = self._claimer(queues, tasks, lease, worker)
         found: list[Job] = []
         for pause in _pauses(wait):
-            found = await self._in_thread(self._claim, claimer, _checked_limit(limit))
+            found = await self._in_thread(self._claim, claimer, _checked_limit(limit), thorough=not pause)
             if found:
                 break
             await asyncio.sleep(pause)
@@ -199,13 +199,13 @@ class Working(Door):
                 self._claimers[key] = Claimer(self._call, self.store.dialect, who, chosen, names, span)
             return self._claimers[key]
 
-    def _claim(self, claimer: Claimer, limit: int) -> list[Job]:
+    def _claim(self, claimer: Claimer, limit: int, thorough: bool) -> list[Job]:
+        """One try; the last one of a dequeue is thorough."""
         with self._claiming:
             claimer.hurry()
-            found = claimer.claim(limit)
+            found = claimer.claim(limit, thorough)
             if not found and time.monotonic() >= self._reap_due and self._reap(LIMIT):
-                claimer.hurry()
-                found = claimer.claim(limit)
+                found = claimer.claim(limit, thorough)
             return found
 
     def _reap(self, limit: int) -> int:

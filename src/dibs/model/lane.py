@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from dibs.model.duration import SECOND, Micros
 from dibs.model.identity import NIL
@@ -13,6 +14,11 @@ SHORT = 60 * SECOND
 """How far before the mark a short look begins."""
 SHARE = 20
 """A look may take one twentieth of the time: its pause is its cost times this."""
+BUSY_LOOK = 1.0
+IDLE_LOOK = 0.25
+"""Seconds between two short looks at least, while there is work in the lane and while there is none."""
+
+Look: TypeAlias = Literal["short", "full"]
 
 
 @dataclass(slots=True)
@@ -20,8 +26,8 @@ class Lane:
     """One (queue, priority) pair.
 
     The mark steps over the dead index entries that pile up while somebody holds an old snapshot. What appears
-    behind it - late commits, returned claims, past times - is found by looking back: a short look a minute
-    before the mark, and a full one from the start.
+    behind it - late commits, returned claims, past times - is found by looking back: a claim now and then
+    begins a minute before the mark, or at the front of the lane.
     """
 
     queue: str
@@ -31,11 +37,16 @@ class Lane:
     short_due: float = 0.0
     full_due: float = 0.0
 
-    def advance(self, rows: Sequence[Row]) -> None:
-        """Move the mark to the last job claimed; a look behind the mark never moves it back."""
+    def claimed(self, rows: Sequence[Row], backlog: bool = False) -> None:
+        """Move the mark to the last job claimed.
+
+        A look behind the mark moves it back only if it found a `backlog`, more than it could take: the rest is
+        claimed from there at full speed instead of at the pace of looks (a queue that was paused, a long load
+        that committed late).
+        """
         if rows:
             last = rows[-1]
-            if (last.available_at, last.id) > (self.mark_at, self.mark_id):
+            if backlog or (last.available_at, last.id) > (self.mark_at, self.mark_id):
                 self.mark_at, self.mark_id = last.available_at, last.id
 
     def found_empty(self, now: Micros) -> None:
@@ -43,16 +54,19 @@ class Lane:
         if now - SHORT > self.mark_at:
             self.mark_at, self.mark_id = now - SHORT, NIL
 
-    def looked(self, full: bool, at: float, cost: float, pause: float) -> None:
-        """Plan the next look after one that took `cost` seconds."""
-        due = at + cost + max(pause, SHARE * cost)
-        if full:
-            self.full_due = due
-        self.short_due = max(self.short_due, due) if full else due
+    def look_due(self, now: float) -> Look | None:
+        """Whether it is time to look behind the mark, and how far."""
+        if now >= self.full_due:
+            return "full"
+        return "short" if now >= self.short_due else None
 
-    def hurry(self) -> None:
-        """Somebody rang: a job may have appeared just behind the mark."""
-        self.short_due = min(self.short_due, self.full_due)
+    def looked(self, look: Look, at: float, cost: float, found: bool) -> None:
+        """Plan the next look after one that took `cost` seconds."""
+        pause = BUSY_LOOK if look == "full" or found else IDLE_LOOK
+        due = at + cost + max(pause, SHARE * cost)
+        if look == "full":
+            self.full_due = due
+        self.short_due = max(self.short_due, due) if look == "full" else due
 
 
 def claim_order(lanes: Sequence[Lane], turn: int) -> list[Lane]:

@@ -35,6 +35,9 @@ class PostgresMigrator:
     def apply(self, plan: Plan) -> list[Migration]:
         """Apply what is missing."""
         with self._connection.transaction():
+            # Whatever the server's default: a snapshot older than the lock would not see what the last holder did.
+            self._connection.execute("set transaction isolation level read committed")
+            self._connection.execute("set local client_min_messages = warning")  # "already exists, skipping"
             self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
             self._connection.execute("create schema if not exists dibs")
             self._connection.execute(

@@ -1,0 +1,153 @@
+"""Fixtures of all suites: the databases, a `Dibs` on each, a clock, and checks that nothing is left behind.
+
+A server that the run was not given is a skip that names it, and a failure where CI=true.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from dibs import Dibs
+from dibs.store.postgres import PostgresDatabase
+from tests.support import notices
+from tests.support.clock import FakeClock
+from tests.support.databases import (
+    Database,
+    Postgres,
+    check_connections,
+    fresh_postgres,
+    fresh_sqlite,
+    given_servers,
+    migrated_file,
+)
+from tests.support.leaks import no_threads_left
+
+POSTGRES = ("postgres18", "postgres15")
+DATABASES = ("sqlite", *POSTGRES)
+
+
+def pytest_report_header() -> list[str]:
+    """The exact versions this run is about."""
+    import sqlite3
+
+    found = [f"SQLite {sqlite3.sqlite_version}"]
+    for name, url in given_servers().items():
+        with psycopg.connect(url) as connection:
+            shown = connection.execute("show server_version").fetchone()
+            found.append(f"{name} {shown[0] if shown else 'unknown'}")
+    missing = [name for name in POSTGRES if name not in given_servers()]
+    return [f"databases: {', '.join(found)}{''.join(f', WITHOUT {name}' for name in missing)}"]
+
+
+class Servers:
+    """Databases of this test process, each made at its first use."""
+
+    def __init__(self, worker: str, folder: Path) -> None:
+        self._worker = worker
+        self._folder = folder
+        self._made: dict[str, Postgres] = {}
+        self._template: Path | None = None
+        self.stack = ExitStack()
+
+    def get(self, name: str, folder: Path) -> Database:
+        """The database of that name, empty; skips or fails the test if its server is missing."""
+        if name == "sqlite":
+            self._template = self._template or migrated_file(self._folder)
+            return fresh_sqlite(folder, self._template)
+        if name not in self._made:
+            url = given_servers().get(name)
+            if url is None:
+                _unavailable(name)
+            self._made[name] = self.stack.enter_context(fresh_postgres(name, str(url), self._worker))
+        return self._made[name]
+
+
+def _unavailable(name: str) -> None:
+    reason = f"{name} is not available: DIBS_TEST_SERVERS does not name it; `python3 tests/run.py` starts it"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def servers(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """The databases of this test process."""
+    found = Servers(worker_id, tmp_path_factory.mktemp("servers"))
+    with found.stack:
+        yield found
+
+
+@pytest.fixture
+def open_database(servers: Servers, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Opens a database by its name, and checks at the end that the test let go of it and emptied it."""
+    opened: list[Database] = []
+
+    def make(name: str) -> Database:
+        opened.append(servers.get(name, tmp_path / "database"))
+        return opened[-1]
+
+    notices.RECEIVED.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        _watch_own_connections(patch)
+        yield make
+    said, notices.RECEIVED[:] = list(notices.RECEIVED), []
+    for database in opened:
+        try:
+            check_connections(database)
+        finally:
+            database.empty()
+    assert not said, f"the server complained: {said}"
+
+
+def _watch_own_connections(patch: pytest.MonkeyPatch) -> None:
+    original = PostgresDatabase._open
+    patch.setattr(PostgresDatabase, "_open", lambda self: notices.watch(original(self)))
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest, open_database: Callable[[str], Database]) -> Database:
+    """Each database in turn, migrated and empty."""
+    return open_database(request.param)
+
+
+@pytest.fixture(params=POSTGRES)
+def postgres(request: pytest.FixtureRequest, open_database: Callable[[str], Postgres]) -> Postgres:
+    """Each PostgreSQL in turn, migrated and empty."""
+    return open_database(request.param)
+
+
+@pytest.fixture
+def sqlite(open_database: Callable[[str], Database]) -> Database:
+    """A SQLite file, migrated and empty."""
+    return open_database("sqlite")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The time of this test."""
+    return FakeClock()
+
+
+@pytest.fixture
+def dibs(database: Database) -> Iterator[Dibs]:
+    """Jobs on each database, by the database's own clock."""
+    with no_threads_left():
+        jobs = Dibs(database.url)
+        yield jobs
+        jobs.close()
+
+
+@pytest.fixture
+def timed(database: Database, clock: FakeClock) -> Iterator[Dibs]:
+    """Jobs on each database, by the test's clock."""
+    with no_threads_left():
+        jobs = Dibs(database.url, clock=clock)
+        yield jobs
+        jobs.close()

@@ -1,0 +1,1 @@
+"""What tests stand on: databases, callers' connections, a clock, and checks that nothing is left behind."""
