@@ -4,6 +4,7 @@ DibsError
 ├── InvalidInput              a value that can never work: nothing was stored
 │   ├── InvalidName           a queue, task or other name outside the allowed letters
 │   ├── InvalidOption         an unknown option, or one with a value of the wrong kind
+│   │   └── NaiveDatetime     a point in time without a time zone
 │   ├── InvalidPayload        arguments that do not fit the task or are not clean JSON
 │   └── PayloadTooLarge       more JSON than the limit allows
 ├── Conflict                  the request is sound, the state of the job or queue does not allow it
@@ -17,6 +18,9 @@ DibsError
 ├── ResultTimeout             raised by Handle.result: the job has not ended yet
 └── DatabaseError             the database refused or could not be used
     ├── DatabaseUnreachable   no connection, or it broke on the way
+    ├── DatabaseMissing       the server has no such database, or there is no such file
+    ├── DatabaseTooOld        the server, or the SQLite inside Python, lacks what dibs needs
+    ├── NoRights              the database role may not do this
     ├── DriverMissing         the Python driver for this database is not installed
     ├── SchemaOutdated        dibs' tables are missing or older than this version needs
     ├── SchemaTooNew          the tables were made by a newer, incompatible version
@@ -60,6 +64,12 @@ class InvalidName(InvalidInput):
 
 class InvalidOption(InvalidInput):
     """An unknown option, or one with a value of the wrong kind."""
+
+
+class NaiveDatetime(InvalidOption):
+    """A point in time without a time zone: it could mean any of 38 instants."""
+
+    default_remedy = "Use datetime.now(timezone.utc) or attach a zoneinfo.ZoneInfo."
 
 
 class InvalidPayload(InvalidInput):
@@ -124,6 +134,20 @@ class DatabaseUnreachable(DatabaseError, ConnectionError):
     """There is no connection to the database, or it broke on the way."""
 
     default_remedy = "Check that the server runs and that the URL names the right host, port and password."
+
+
+class DatabaseMissing(DatabaseError):
+    """The server has no database of that name, or there is no such file."""
+
+
+class DatabaseTooOld(DatabaseError):
+    """The server, or the SQLite inside this Python, lacks what dibs needs."""
+
+
+class NoRights(DatabaseError):
+    """The database role may not do this."""
+
+    default_remedy = "Grant this role what it needs, or use another one."
 
 
 class DriverMissing(DatabaseError, ImportError):

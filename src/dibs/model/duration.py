@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from dibs.errors import InvalidOption
+from dibs.errors import InvalidOption, NaiveDatetime
 
 Duration: TypeAlias = float | int | str | timedelta
 """Seconds, a timedelta, or text such as "90s", "15m", "2h", "1d", "1h30m"."""
@@ -61,10 +61,7 @@ def to_instant(value: Any, name: str = "run_at") -> Micros:
     if not isinstance(moment, datetime):
         raise InvalidOption(f"{name}={value!r} is not a point in time.", "Give an aware datetime.")
     if moment.utcoffset() is None:
-        raise InvalidOption(
-            f"{name}={value!r} has no time zone, so it could mean any of 38 instants.",
-            "Use datetime.now(timezone.utc) or attach a zoneinfo.ZoneInfo.",
-        )
+        raise NaiveDatetime(f"{name}={value!r} has no time zone, so it could mean any of 38 instants.")
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -48,6 +48,10 @@ class Database(Protocol):
         """A new connection: each statement commits, unless `begin` was called."""
         ...
 
+    def exists(self) -> bool:
+        """Whether there is something to connect to, as far as one can tell without connecting."""
+        ...
+
     def migrator(self, session: Any) -> Migrator:
         """Who changes the tables, over a connection that `connect` made."""
         ...

@@ -8,11 +8,13 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from dibs.errors import (
     Conflict,
-    DatabaseError,
+    DatabaseMissing,
+    DatabaseTooOld,
     DatabaseUnreachable,
     DibsError,
     DriverMissing,
     InvalidURL,
+    NoRights,
     SchemaOutdated,
 )
 from dibs.store.dialect import Can, Clock, Dialect, pg_array, pg_columns
@@ -79,11 +81,15 @@ class PostgresDatabase:
         version = connection.info.server_version
         if version < OLDEST:
             connection.close()
-            raise DatabaseError(f"The server is PostgreSQL {version // 10000}.", "dibs needs 14 or later.")
+            raise DatabaseTooOld(f"The server is PostgreSQL {version // 10000}.", "dibs needs 14 or later.")
         session = OwnPsycopgSession(connection, self.dialect)
         level = connection.execute("show default_transaction_isolation").fetchone()
         session.explicit = level != ("read committed",)
         return session
+
+    def exists(self) -> bool:
+        """A server does not make databases by itself: connecting tells."""
+        return True
 
     def migrator(self, session: OwnPsycopgSession) -> PostgresMigrator:
         """Who changes the tables."""
@@ -148,11 +154,11 @@ def explain(error: BaseException) -> DibsError | None:
     if state == "23505" and "job_" in text:
         return Conflict(f"A live job has this id or unique key already: {text}.", "Look at that job, then try again.")
     if state == "3D000":
-        return DatabaseError(f"{text}.", "Create it first: createdb NAME")
+        return DatabaseMissing(f"{text}.", "Create it first: createdb NAME")
     if state in ("28P01", "28000"):
         return DatabaseUnreachable(f"The server refused the login: {text}.", "Check user and password in the URL.")
     if state == "42501":
-        return DatabaseError(f"{text}.", "Grant this role what it needs, or use another one.")
+        return NoRights(f"{text}.")
     if state == "25006":
         return DatabaseUnreachable("The server is read-only (a standby?).", "Connect to the primary.")
     if state is None and type(error).__name__ in ("OperationalError", "ConnectionTimeout", "InterfaceError"):

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from dibs.errors import DatabaseError, DatabaseUnreachable, DibsError, InvalidURL, SchemaOutdated
+from dibs.errors import DatabaseError, DatabaseTooOld, DatabaseUnreachable, DibsError, InvalidURL, SchemaOutdated
 from dibs.store.dialect import Can, Clock, Dialect, json_array, json_columns
 from dibs.store.migrators import SqliteMigrator
 from dibs.store.sessions.sqlite import OwnSqliteSession
@@ -51,7 +51,7 @@ class SqliteDatabase:
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
-            raise DatabaseError(
+            raise DatabaseTooOld(
                 f"This Python brings SQLite {sqlite3.sqlite_version}.",
                 "dibs needs 3.38 or later: use a newer Python, or another database.",
             )
@@ -65,6 +65,10 @@ class SqliteDatabase:
     def connect(self) -> OwnSqliteSession:
         """A new connection in autocommit mode; to a database in memory there is only one, used in turns."""
         return OwnSqliteSession(self._memory or self._open(), self.dialect, self._turn, shared=not self.path)
+
+    def exists(self) -> bool:
+        """Whether the file is there; connecting would make it."""
+        return self.path is None or self.path.exists()
 
     def migrator(self, session: OwnSqliteSession) -> SqliteMigrator:
         """Who changes the tables."""
