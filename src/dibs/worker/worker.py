@@ -33,7 +33,6 @@ from dibs.worker.settler import Settler
 from dibs.worker.signals import stopped_by_signals
 from dibs.worker.sleeper import Sleeper
 from dibs.worker.supervisor import stop_with_parent
-from dibs.worker.supervisor import stop_with_parent
 from dibs.worker.thread_runner import ThreadRunner
 
 _log = logging.getLogger("dibs.worker")
