@@ -158,7 +158,6 @@ class Worker:
         if until_empty:
             self.fetcher.on_empty = self._stop_asked.set
         stop_with_parent(self.stop)
-        stop_with_parent(self.stop)
         with stopped_by_signals(self.stop, self._force):
             self.start()
             try:
