@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dibs.door.base import Door
+from dibs.door.inspecting import Inspecting, matching
 from dibs.errors import InvalidOption, NotFound
 from dibs.model.duration import Duration, micros, to_instant
 from dibs.model.identity import check_id
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PAGE = 500
 
 
-class Operating(Door):
+class Operating(Inspecting):
     """Everything the command line and the dashboard can do, they do through these."""
 
     def get(self, job_id: str) -> JobRecord:
@@ -60,7 +60,7 @@ class Operating(Door):
         cursor: str | None = None,
     ) -> Sequence[JobRecord]:
         """Jobs that fit, newest first. Give the last id of a page as `cursor` for the next page."""
-        wanted = _filter(queue, task, status)
+        wanted = matching(queue, task, status)
         before = None if cursor is None else check_id(cursor)
         if not 1 <= limit <= _PAGE:
             raise InvalidOption(f"limit={limit!r} must be from 1 to {_PAGE}.")
@@ -81,7 +81,7 @@ class Operating(Door):
 
     def cancel(self, *ids: str, queue: str | None = None, task: str | None = None) -> int:
         """Cancel waiting jobs: those named, or all of a queue or task. Answers how many."""
-        return self._act(ids, _filter(queue, task, WAITING), lambda chosen: self._end(chosen, "cancelled"))
+        return self._act(ids, matching(queue, task, WAITING), lambda chosen: self._end(chosen, "cancelled"))
 
     async def acancel(self, *ids: str, queue: str | None = None, task: str | None = None) -> int:
         """Async form of `cancel`."""
@@ -89,7 +89,7 @@ class Operating(Door):
 
     def discard(self, *ids: str, queue: str | None = None, task: str | None = None) -> int:
         """End waiting jobs as discarded. Answers how many."""
-        return self._act(ids, _filter(queue, task, WAITING), lambda chosen: self._end(chosen, "discarded"))
+        return self._act(ids, matching(queue, task, WAITING), lambda chosen: self._end(chosen, "discarded"))
 
     async def adiscard(self, *ids: str, queue: str | None = None, task: str | None = None) -> int:
         """Async form of `discard`."""
@@ -105,7 +105,7 @@ class Operating(Door):
         """Run jobs again with all their attempts before them: those named (finished, or waiting for a retry),
         or all dead ones (`status`) of a queue or task. Answers how many.
         """
-        return self._act(ids, _filter(queue, task, status), self._again)
+        return self._act(ids, matching(queue, task, status), self._again)
 
     async def aretry(
         self,
@@ -248,18 +248,3 @@ class Operating(Door):
             if not page:
                 return done
             done, before = done + act(page), page[-1]
-
-
-def _filter(queue: str | None, task: str | None, status: Status | str | Iterable[Status | str] | None) -> Filter:
-    statuses: frozenset[Status] | None = None
-    if status is not None:
-        given = [status] if isinstance(status, str) else list(status)
-        try:
-            statuses = frozenset(Status(item) for item in given)
-        except ValueError:
-            raise InvalidOption(f"status={status!r} is unknown.", f"Statuses: {', '.join(Status)}.") from None
-    return Filter(
-        None if queue is None else check_name("queue", queue),
-        None if task is None else check_name("task", task),
-        statuses,
-    )

@@ -113,6 +113,12 @@ def reschedule(dialect: Dialect, ids: Sequence[str], run_at: Micros) -> Operatio
     return {row[0] for row in rows}
 
 
+def clock() -> Operation[Micros]:
+    """The database's time."""
+    rows: Rows = yield sql("clock")
+    return int(rows[0][0])
+
+
 def _record(row: tuple[Any, ...]) -> JobRecord:
     settings = JobSettings.read(row[13])
     return JobRecord(

@@ -12,6 +12,17 @@ from dibs.store.migrate import Applied, Migration
 _LOCK = 0x64696273
 """The advisory lock of migrations: 'dibs' in ASCII."""
 
+POSTGRES_BOOK = (
+    "create schema if not exists dibs",
+    "create table if not exists dibs.migration (version integer primary key, name text not null,"
+    " checksum text not null, applied_at timestamptz not null default clock_timestamp())",
+)
+SQLITE_BOOK = (
+    "create table if not exists dibs_migration (version integer primary key, name text not null,"
+    " checksum text not null, applied_at text not null default (datetime('now')))",
+)
+"""Where the steps taken are written down."""
+
 Plan = Callable[[list[Applied]], list[Migration]]
 
 
@@ -39,11 +50,8 @@ class PostgresMigrator:
             self._connection.execute("set transaction isolation level read committed")
             self._connection.execute("set local client_min_messages = warning")  # "already exists, skipping"
             self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-            self._connection.execute("create schema if not exists dibs")
-            self._connection.execute(
-                "create table if not exists dibs.migration (version integer primary key, name text not null,"
-                " checksum text not null, applied_at timestamptz not null default clock_timestamp())"
-            )
+            for statement in POSTGRES_BOOK:
+                self._connection.execute(statement)
             missing = plan(self._applied())
             for step in missing:
                 self._connection.execute(step.text.encode())
@@ -81,10 +89,8 @@ class SqliteMigrator:
         return missing
 
     def _apply(self, plan: Plan) -> list[Migration]:
-        self._connection.execute(
-            "create table if not exists dibs_migration (version integer primary key, name text not null,"
-            " checksum text not null, applied_at text not null default (datetime('now')))"
-        )
+        for statement in SQLITE_BOOK:
+            self._connection.execute(statement)
         missing = plan(self._applied())
         for step in missing:
             for statement in _statements(step.text):

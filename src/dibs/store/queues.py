@@ -107,3 +107,9 @@ def prune(
     yield sql("prune_errors", ids=ids)
     rows = yield sql("prune_history", ids=ids)
     return len(rows)
+
+
+def count_old(dialect: Dialect, queue: str, outcomes: Sequence[str], keep: Micros) -> Operation[int]:
+    """How many jobs `prune` would forget."""
+    rows: Rows = yield sql("count_old", queue=queue, keep=keep, outcomes=dialect.array(outcomes))
+    return int(rows[0][0])

@@ -20,16 +20,17 @@ values (cast(cast(:id as text) as uuid), :queue, :task, :priority, cast(cast(:pa
                                 :now + coalesce(cast(:delay as bigint), 0) * interval '1 microsecond')))
 returning (select pg_notify('dibs', '') is null from dibs.worker where sleeping_until > :now limit 1)
 
--- name: enqueue_again
--- The same job once more, after the answer to `enqueue` was lost: stored only if it never was.
-insert into dibs.job (id, queue, task, priority, payload, max_attempts, options, unique_key, available_at)
-select cast(cast(:id as text) as uuid), :queue, :task, :priority, cast(cast(:payload as text) as jsonb),
-       cast(:max_attempts as integer), cast(cast(:options as text) as jsonb), cast(:unique_key as text),
-       greatest(:now, coalesce(dibs.instant(cast(:run_at as bigint)),
-                               :now + coalesce(cast(:delay as bigint), 0) * interval '1 microsecond'))
- where not exists (select from dibs.history where id = cast(cast(:id as text) as uuid))
-on conflict do nothing
-returning id
+-- name: stored
+-- Of the jobs whose enqueue got no answer: those that were stored, live or finished by now.
+select cast(id as text) from dibs.job where id = any (cast(cast(:ids as text) as uuid[]))
+union all
+select cast(id as text) from dibs.history where id = any (cast(cast(:ids as text) as uuid[]))
+
+-- name: drop_finished
+-- Jobs that were stored again after they had finished are no jobs.
+delete from dibs.job
+ where id = any (cast(cast(:ids as text) as uuid[]))
+   and exists (select from dibs.history h where h.id = job.id)
 
 -- name: enqueue_unique
 -- A job with a key: the new one, or the live one that already has the key. The update that changes nothing
@@ -336,6 +337,12 @@ returning cast(id as text)
 update dibs.job set available_at = greatest(:now, dibs.instant(cast(:run_at as bigint)))
  where id = any (cast(cast(:ids as text) as uuid[])) and lease_until is null
 returning cast(id as text)
+
+-- name: count_old
+-- How many finished jobs of one queue and certain outcomes ended before a span ago.
+select count(*) from dibs.history
+ where queue = :queue and finished_at < :now - cast(:keep as bigint) * interval '1 microsecond'
+   and outcome = any (cast(cast(:outcomes as text) as text[]))
 
 -- name: prune plan: fresh
 -- Delete finished jobs of one queue and outcome that ended before a span ago, a bounded number at a time.

@@ -15,15 +15,18 @@ insert into dibs_job (id, queue, task, priority, payload, max_attempts, options,
 values (:id, :queue, :task, :priority, :payload, :max_attempts, :options,
         max(:now, coalesce(:run_at, :now + coalesce(:delay, 0))), :now)
 
--- name: enqueue_again
--- The same job once more, after the answer to `enqueue` was lost: stored only if it never was.
--- differs: only the wording of casts.
-insert into dibs_job (id, queue, task, priority, payload, max_attempts, options, unique_key, available_at, created_at)
-select :id, :queue, :task, :priority, :payload, :max_attempts, :options, :unique_key,
-       max(:now, coalesce(:run_at, :now + coalesce(:delay, 0))), :now
- where not exists (select 1 from dibs_history where id = :id)
-on conflict do nothing
-returning id
+-- name: stored
+-- Of the jobs whose enqueue got no answer: those that were stored, live or finished by now.
+-- differs: a JSON array of ids.
+select id from dibs_job where id in (select value from json_each(:ids))
+union all
+select id from dibs_history where id in (select value from json_each(:ids))
+
+-- name: drop_finished
+-- Jobs that were stored again after they had finished are no jobs.
+-- differs: a JSON array of ids.
+delete from dibs_job
+ where id in (select value from json_each(:ids)) and exists (select 1 from dibs_history h where h.id = dibs_job.id)
 
 -- name: enqueue_unique
 -- A job with a key: the new one, or the live one that already has the key.
@@ -338,6 +341,12 @@ returning id
 update dibs_job set available_at = max(:now, :run_at)
  where id in (select value from json_each(:ids)) and lease_until is null
 returning id
+
+-- name: count_old
+-- How many finished jobs of one queue and certain outcomes ended before a span ago.
+-- differs: a JSON array for the outcomes.
+select count(*) from dibs_history
+ where queue = :queue and finished_at < :now - :keep and outcome in (select value from json_each(:outcomes))
 
 -- name: old_history
 -- Finished jobs of one queue and certain outcomes that ended before a span ago, a bounded number.
