@@ -48,6 +48,8 @@ class Claimer:
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._refresh_due = 0.0
         self._discover_due = 0.0
+        self._look_due = 0.0
+        self._rung = False
         self._turn = 0
         self._hurried = True
         self._rooms: dict[str, int] = {}
@@ -61,8 +63,8 @@ class Claimer:
         return list(self._lanes.values())
 
     def hurry(self) -> None:
-        """Somebody rang: do not peek first, claim."""
-        self._hurried = True
+        """Somebody rang: do not peek first, claim; and if nothing is there, look around for what rang."""
+        self._hurried = self._rung = True
 
     def forget(self) -> None:
         """Read lanes and settings again at the next claim."""
@@ -74,7 +76,7 @@ class Claimer:
         `rooms` caps how many of certain queues.
 
         What has just appeared in a new lane, or behind a mark, is found within a second. `thorough` finds it
-        now: for somebody who asks once and believes the answer.
+        now: for somebody who asks once and believes the answer. A ring does so too, as often as that is cheap.
         """
         started = time.monotonic()
         self._rooms = dict(rooms)
@@ -85,10 +87,20 @@ class Claimer:
             self._refresh(started)
             self._discover()
             jobs = self._visit(limit, thorough=True)
+        elif not jobs and self._rung and started >= self._look_due:
+            jobs = self._look_around(limit, started)
         elif not jobs and started >= self._discover_due:
             self._discover()
         self._turn += 1
-        self._hurried = bool(jobs)
+        self._hurried, self._rung = bool(jobs), False
+        return jobs
+
+    def _look_around(self, limit: int, started: float) -> list[Job]:
+        """What rang may be in a lane not known yet, or just behind a mark: a commit that came late."""
+        self._refresh(started)
+        jobs = self._visit(limit, thorough=True)
+        ended = time.monotonic()
+        self._look_due = ended + SHARE * (ended - started)
         return jobs
 
     def lease_of(self, queue: str) -> float:

@@ -114,12 +114,13 @@ class Worker:
         self.keeper = Keeper(self._line(), dialect, self.hold, self._outcomes, self._runners, self._finish)
         self.fetcher = self._fetcher(self._line(), settings)
         chores = self._line()
+        self._roll_call = RollCall(self._line(), self, self._tasks)
         self.services: list[Service] = [
             self.settler,
             self.keeper,
             self.fetcher,
             Chores(chores, self.id, duties(chores, dialect)),
-            RollCall(self._line(), self, self._tasks),
+            self._roll_call,
         ]
         if self._hears():
             self.services.append(Listener(self._store, self.fetcher.ring))
@@ -145,6 +146,7 @@ class Worker:
     def start(self) -> None:
         """Start in the background."""
         self._prepare()
+        self._roll_call.tick()
         _log.info("worker %s starts on %s", self.id, self._store.database.shown_url)
         self._store.listeners.append(self.fetcher.ring)
         for service in self.services:
