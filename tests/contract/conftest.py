@@ -11,14 +11,16 @@ from tests.conftest import POSTGRES
 from tests.support.callers import ON_POSTGRES, ON_SQLITE, ORDERS, Caller
 from tests.support.databases import Database
 
-KINDS = [("sqlite", kind) for kind in ON_SQLITE] + [(name, kind) for name in POSTGRES for kind in ON_POSTGRES]
+
+def _pairs(name: str, kinds: tuple[Any, ...]) -> list[Any]:
+    return [pytest.param((name, kind), id=f"{name}-{kind.__name__}") for kind in kinds]
 
 
-def _name(pair: tuple[str, Any]) -> str:
-    return f"{pair[0]}-{pair[1].__name__}"
+POSTGRES_CALLERS = [pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES)]
+CALLERS = [*_pairs("sqlite", ON_SQLITE), *POSTGRES_CALLERS]
 
 
-@pytest.fixture(params=[pytest.param(pair, id=_name(pair)) for pair in KINDS])
+@pytest.fixture(params=CALLERS)
 def caller(request: pytest.FixtureRequest, open_database: Callable[[str], Database]) -> Iterator[Caller]:
     """A caller with a transaction of its own and a table `orders` of its own, for each kind of connection."""
     name, kind = request.param

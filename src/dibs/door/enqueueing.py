@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dibs.door.base import Door
 from dibs.door.handle import Handle
-from dibs.errors import Conflict, DatabaseUnreachable, InvalidInput
+from dibs.errors import DatabaseUnreachable, InvalidInput
 from dibs.model.identity import new_id, new_ids
 from dibs.model.job import Enqueued, NewJob
 from dibs.model.names import check_name
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dibs.door.dibs import Dibs
+
+T = TypeVar("T")
 
 
 class Enqueueing(Door):
@@ -65,13 +69,8 @@ class Enqueueing(Door):
         return self._handles(answers)
 
     def _load(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> list[Enqueued]:
-        try:
-            return self._call(lambda: self._many(True, jobs, ids))
-        except Conflict as error:
-            if "job_pkey" not in error.cause:
-                raise
-            # Ids are made here, so only our own load can have stored them: its answer was lost, not its rows.
-            return [Enqueued(job_id, True) for job_id in ids]
+        again = partial(operations.enqueue_many_again, self.store.dialect, jobs, ids)
+        return self._surely(partial(self._many, True, jobs, ids), again)
 
     async def aenqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> list[Handle[Any]]:
         """Async form of `enqueue_many`."""
@@ -93,12 +92,9 @@ class Enqueueing(Door):
         job_id = new_id()
         if connection is not None:
             return self._handle(self.store.call_on(connection, operations.enqueue(job, job_id)))
-        try:
-            answer = self._call(lambda: operations.enqueue(job, job_id))
-        except DatabaseUnreachable:
-            # The answer was lost, perhaps after the commit: the same id makes a second try the same job.
-            answer = self._call(lambda: operations.enqueue_again(job, job_id))
         self._add_lanes((job,))
+        again = partial(operations.enqueue_again, self.store.dialect, job, job_id)
+        answer = self._surely(partial(operations.enqueue, job, job_id), again)
         self.store.ring()
         return self._handle(answer)
 
@@ -107,6 +103,14 @@ class Enqueueing(Door):
             return await self._in_thread(self._enqueue, job, None)
         answer = await self.store.acall_on(connection, operations.enqueue(job, new_id()))
         return self._handle(answer)
+
+    def _surely(self, first: Callable[[], Operation[T]], again: Callable[[], Operation[T]]) -> T:
+        """Store something once, also when an answer is lost: every further try may find it stored already."""
+        tries = chain([first], repeat(again))
+        try:
+            return self._call(lambda: next(tries)())
+        except DatabaseUnreachable:
+            return self._call(lambda: next(tries)())
 
     def _many(self, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
         return operations.enqueue_many(self.store.dialect, bulk, jobs, ids)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from dibs.errors import DatabaseUnreachable, InvalidURL, WrongDatabase
+from dibs.errors import DatabaseUnreachable, InvalidURL, SchemaOutdated, WrongDatabase
 from dibs.store.dialect import Bell, Clock, Dialect
 from dibs.store.migrate import Migrator
 from dibs.store.postgres import PostgresDatabase
@@ -89,14 +89,17 @@ class Store:
 
     def call(self, make: Callable[[], Operation[T]]) -> T:
         """Run an operation in a transaction of its own, again after a deadlock or a broken idle connection."""
-        for replay in range(_REPLAYS):
-            with self.session() as (session, reused):
-                try:
-                    return run(session, make())
-                except BaseException as error:
-                    if replay + 1 == _REPLAYS or not self._worth_replaying(error, session, reused):
-                        raise self._explained(error) from error
-            time.sleep(random.uniform(0.001, 0.01 * 2**replay))
+        with self._in_words():
+            for replay in range(_REPLAYS):
+                with self.session() as (session, reused):
+                    try:
+                        return run(session, make())
+                    except Exception as error:
+                        if replay + 1 == _REPLAYS or not self._worth_replaying(error, session, reused):
+                            raise
+                if session.broken:
+                    self.close()  # what ended this connection has probably ended the other idle ones
+                time.sleep(random.uniform(0.001, 0.01 * 2**replay))
         raise AssertionError("unreachable")
 
     def ring(self) -> None:
@@ -112,24 +115,21 @@ class Store:
                 "The connection given is asynchronous, the call is not.",
                 "Use the method with an a in front, for example aenqueue.",
             )
-        return self.translated(lambda: run(session, operation))
+        with self._in_callers_words():
+            return run(session, operation)
 
     async def acall_on(self, connection: Any, operation: Operation[T]) -> T:
         """`call_on`, for a connection of either kind."""
         session = recognise(connection, self.dialect)
-        if not isinstance(session, AsyncSession):
-            return self.translated(lambda: run(session, operation))
-        try:
-            return await arun(session, operation)
-        except Exception as error:
-            raise self._explained(error) from error
+        with self._in_callers_words():
+            if isinstance(session, AsyncSession):
+                return await arun(session, operation)
+            return run(session, operation)
 
     def translated(self, work: Callable[[], T]) -> T:
         """Run something, with the driver's errors in dibs' words."""
-        try:
+        with self._in_words():
             return work()
-        except Exception as error:
-            raise self._explained(error) from error
 
     @contextmanager
     def session(self) -> Iterator[tuple[OwnSession, bool]]:
@@ -165,8 +165,28 @@ class Store:
     def _worth_replaying(self, error: BaseException, session: OwnSession, reused: bool) -> bool:
         return self.dialect.replayable(error) or (session.broken and reused)
 
-    def _explained(self, error: BaseException) -> BaseException:
-        return self.dialect.explain(error) or error
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """Errors of the driver in dibs' words, where it has some."""
+        try:
+            yield
+        except Exception as error:
+            explained = self.dialect.explain(error)
+            if explained is None:
+                raise
+            raise explained from error
+
+    @contextmanager
+    def _in_callers_words(self) -> Iterator[None]:
+        """The same on a caller's connection: where dibs' tables are missing, it may be the wrong database."""
+        try:
+            with self._in_words():
+                yield
+        except SchemaOutdated as error:
+            raise WrongDatabase(
+                "The connection given is to a database without dibs' tables.",
+                f"Pass a connection to {self.database.shown_url}; if it is one, run: dibs db migrate",
+            ) from error
 
 
 def unreachable(error: BaseException) -> bool:

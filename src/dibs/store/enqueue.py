@@ -11,7 +11,7 @@ from dibs.model.job import Enqueued, NewJob
 from dibs.model.options import JobOptions
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
-from dibs.store.statement import Copy, Rows, sql
+from dibs.store.statement import ATOMIC, Copy, Rows, sql
 
 Lanes = set[tuple[str, int]]
 _COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
@@ -28,14 +28,16 @@ def enqueue(job: NewJob, job_id: str) -> Operation[Enqueued]:
     return Enqueued(job_id, True)
 
 
-def enqueue_again(job: NewJob, job_id: str) -> Operation[Enqueued]:
+def enqueue_again(dialect: Dialect, job: NewJob, job_id: str) -> Operation[Enqueued]:
     """Store a job whose first enqueue got no answer: it may be there already, or even be finished."""
-    yield sql("enqueue_again", **_values(job, job_id), unique_key=job.options.unique)
-    return Enqueued(job_id, True)
+    answers = yield from enqueue_many_again(dialect, [job], [job_id])
+    return answers[0]
 
 
 def _enqueue_unique(job: NewJob, job_id: str) -> Operation[Enqueued]:
     values = _values(job, job_id)
+    if job.options.on_conflict == "replace":
+        yield ATOMIC  # the row stays locked in between: nobody can claim or finish what is about to be replaced
     rows: Rows = yield sql("enqueue_unique", **values, unique_key=job.options.unique)
     found: str = rows[0][0]
     if found == job_id:
@@ -60,6 +62,8 @@ def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequ
         return list(map(Enqueued, ids, repeat(True)))
     answers = [Enqueued(job_id, True) for job_id in ids]
     plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
+    if len(plain) < len(jobs) or len(plain) > BATCH:
+        yield ATOMIC
     for start in range(0, len(plain), BATCH):
         chosen = plain[start : start + BATCH]
         columns = _columns([jobs[index] for index in chosen], [ids[index] for index in chosen])
@@ -68,6 +72,22 @@ def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequ
         answers[index] = yield from _enqueue_unique(jobs[index], ids[index])
     if plain and dialect.can.ring_sleepers:
         yield sql("ring")
+    return answers
+
+
+def enqueue_many_again(dialect: Dialect, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
+    """Store jobs whose first load got no answer: those that are there, or are finished by now, are left alone."""
+    yield ATOMIC
+    rows: Rows = yield sql("stored", ids=dialect.array(ids))
+    there = {row[0] for row in rows}
+    missing = [index for index, job_id in enumerate(ids) if job_id not in there]
+    lost = [ids[index] for index in missing]
+    answers = [Enqueued(job_id, True) for job_id in ids]
+    stored = yield from enqueue_many(dialect, False, [jobs[index] for index in missing], lost)
+    # The first load may have come through, and its jobs have ended, between the two statements above.
+    yield sql("drop_finished", ids=dialect.array(lost))
+    for index, answer in zip(missing, stored, strict=True):
+        answers[index] = answer
     return answers
 
 

@@ -101,5 +101,7 @@ class AiosqliteSession(AsyncSession):
             raise TypeError("SQLite has no bulk load")
         block = self.dialect.blocks[request.name]
         text, _ = block.compiled("named")
-        async with self.connection.execute(text, self.dialect.bind(block, request.params)) as cursor:
-            return [tuple(row) for row in await cursor.fetchall()]
+        async with self.connection.cursor() as cursor:
+            cursor.row_factory = None
+            await cursor.execute(text, self.dialect.bind(block, request.params))
+            return list(await cursor.fetchall())

@@ -1,0 +1,146 @@
+"""Which connections are recognised, and what is said about those that cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import aiosqlite
+import asyncpg
+import psycopg
+import psycopg_pool
+import pytest
+import sqlalchemy
+from psycopg.rows import dict_row
+from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, create_async_engine
+from sqlalchemy.orm import Session, scoped_session
+
+from dibs import Dibs
+from dibs.errors import InvalidOption, WrongDatabase
+from tests.conftest import POSTGRES
+from tests.support.callers import Caller
+from tests.support.databases import Database, Postgres
+
+
+@pytest.fixture
+def foreign(caller: Caller, open_database: Callable[[str], Database]) -> Iterator[Dibs]:
+    """A Dibs in another kind of database than the caller's."""
+    jobs = Dibs(open_database("sqlite" if caller.database.name in POSTGRES else "postgres18").url)
+    yield jobs
+    jobs.close()
+
+
+def test_a_connection_to_another_kind_of_database_is_refused_with_the_reason(caller: Caller, foreign: Dibs) -> None:
+    with pytest.raises(WrongDatabase) as raised:
+        caller.enqueue(foreign, "ship")
+    assert foreign.store.dialect.title in raised.value.cause
+    assert "cannot commit together" in raised.value.cause
+    with pytest.raises(WrongDatabase, match="second Dibs"):
+        caller.enqueue_many(foreign, [foreign.job("ship")])
+
+
+def test_an_asynchronous_connection_is_refused_by_a_synchronous_call(dibs: Dibs, caller: Caller) -> None:
+    if not caller.asynchronous:
+        assert asyncio.run(dibs.aenqueue("ship", connection=caller.given)).created  # the other way round is fine
+        return
+    with pytest.raises(WrongDatabase, match="aenqueue"):
+        dibs.enqueue("ship", connection=caller.given)
+    with pytest.raises(WrongDatabase, match="aenqueue"):
+        dibs.enqueue_many([dibs.job("ship")], connection=caller.given)
+
+
+@pytest.mark.parametrize("given", [1.5, "postgresql://x", 7, [], dict], ids=repr)
+def test_what_is_no_connection_is_refused_by_its_type(dibs: Dibs, given: Any) -> None:
+    with pytest.raises(InvalidOption, match="no connection dibs knows"):
+        dibs.enqueue("ship", connection=given)
+
+
+def test_a_database_without_the_tables_is_called_the_wrong_one(postgres: Postgres) -> None:
+    jobs = Dibs(postgres.url)
+    with psycopg.connect(postgres.url.rpartition("/")[0] + "/postgres") as elsewhere:
+        with pytest.raises(WrongDatabase, match="without dibs' tables") as raised:
+            jobs.enqueue("ship", connection=elsewhere)
+        assert jobs.url in raised.value.remedy
+    jobs.close()
+
+
+def test_a_file_without_the_tables_is_called_the_wrong_one(sqlite: Database) -> None:
+    jobs = Dibs(sqlite.url)
+    with closing(sqlite3.connect(":memory:")) as elsewhere, pytest.raises(WrongDatabase, match="without dibs' tables"):
+        jobs.enqueue("ship", connection=elsewhere)
+    jobs.close()
+
+
+def test_cursors_pools_and_subclasses_of_psycopg_are_recognised(postgres: Postgres) -> None:
+    class Traced(psycopg.Connection[Any]):
+        pass
+
+    jobs = Dibs(postgres.url)
+    with Traced.connect(postgres.url, row_factory=dict_row) as connection:
+        assert jobs.enqueue("ship", connection=connection, unique="a").created
+        with connection.cursor() as cursor:
+            assert not jobs.enqueue("ship", connection=cursor, unique="a").created
+    with psycopg_pool.ConnectionPool(postgres.url, min_size=1, open=True) as pool, pool.connection() as connection:
+        assert not jobs.enqueue("ship", connection=connection, unique="a").created
+    assert postgres.count("job") == 1
+    jobs.close()
+
+
+async def _async_kinds(jobs: Dibs, url: str) -> list[bool]:
+    found = []
+    async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool, pool.acquire() as connection:
+        found.append((await jobs.aenqueue("ship", connection=connection, unique="a")).created)
+    async with await psycopg.AsyncConnection.connect(url, row_factory=dict_row) as connection, connection.cursor() as c:
+        found.append((await jobs.aenqueue("ship", connection=c, unique="b")).created)
+    engine = create_async_engine(url.replace(":", "+asyncpg:", 1), poolclass=sqlalchemy.NullPool)
+    scoped = async_scoped_session(lambda: AsyncSession(engine), asyncio.current_task)
+    found.append((await jobs.aenqueue("ship", connection=scoped, unique="c")).created)
+    await scoped.commit()
+    await scoped.remove()
+    await engine.dispose()
+    return found
+
+
+def test_asynchronous_pools_cursors_and_scoped_sessions_are_recognised(postgres: Postgres) -> None:
+    jobs = Dibs(postgres.url)
+    assert asyncio.run(_async_kinds(jobs, postgres.url)) == [True, True, True]
+    assert postgres.count("job") == 3
+    jobs.close()
+
+
+def test_a_scoped_session_joins_its_own_transaction(database: Database, dibs: Dibs) -> None:
+    engine = sqlalchemy.create_engine(
+        database.url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.NullPool
+    )
+    scoped = scoped_session(lambda: Session(engine))
+    dibs.enqueue("ship", connection=scoped)
+    assert database.count("job") == 0
+    scoped.commit()
+    scoped.remove()
+    assert database.count("job") == 1
+
+
+def _as_dict(cursor: Any, row: tuple[Any, ...]) -> dict[str, Any]:
+    return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+
+
+def test_a_row_factory_of_the_callers_does_not_change_the_answer(sqlite: Database) -> None:
+    jobs = Dibs(sqlite.url)
+    path = sqlite.url.removeprefix("sqlite:///")
+
+    async def through_aiosqlite() -> str:
+        async with aiosqlite.connect(path) as connection:
+            connection.row_factory = _as_dict  # type: ignore[assignment]
+            handle = await jobs.aenqueue("ship", connection=connection, unique="a")
+            await connection.commit()
+            return handle.id
+
+    first = asyncio.run(through_aiosqlite())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = _as_dict
+        assert jobs.enqueue("ship", connection=connection, unique="a").id == first
+        assert jobs.enqueue("ship", connection=connection.cursor(), unique="a").id == first
+    jobs.close()
