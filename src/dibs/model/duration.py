@@ -20,6 +20,8 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST = 100 * 366 * 86_400
+_LATEST = 2**53
+"""Microseconds: the last instant that floats and JSON hold exactly."""
 
 
 def seconds(value: Duration, name: str = "duration") -> float:
@@ -62,7 +64,10 @@ def to_instant(value: Any, name: str = "run_at") -> Micros:
         raise InvalidOption(f"{name}={value!r} is not a point in time.", "Give an aware datetime.")
     if moment.utcoffset() is None:
         raise NaiveDatetime(f"{name}={value!r} has no time zone, so it could mean any of 38 instants.")
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    instant = (moment - _EPOCH) // timedelta(microseconds=1)
+    if instant > _LATEST:
+        raise InvalidOption(f"{name}={value!r} lies after the year 2255.", "Nobody will be there to run it.")
+    return instant
 
 
 def from_instant(instant: Micros) -> datetime:

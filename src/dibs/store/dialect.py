@@ -41,7 +41,7 @@ class Dialect:
     blocks: dict[str, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.blocks = load(self.name, None if self.clock else self.now)
+        self.blocks = load(self.name, self.now)
 
     def bind(self, block: Block, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of a statement, with the time where the database does not tell it itself."""

@@ -252,9 +252,12 @@ select cast(id as text), token, attempts, crashes, worker_id, max_attempts,
 -- JOBS, as operators act on them
 
 -- name: get_jobs
--- Whole jobs by id, live or finished.
-select cast(id as text), queue, task, priority, status, cast(payload as text), cast(result as text), unique_key,
-       attempts, max_attempts, crashes, worker_id, token, cast(options as text), last_error, dibs.micros(created_at),
+-- Whole jobs by id, live or finished. What is due is said by :now, which the view cannot know.
+select cast(id as text), queue, task, priority,
+       case when status not in ('ready', 'retrying', 'scheduled') then status
+            when available_at <= :now then 'ready' when attempts > 0 then 'retrying' else 'scheduled' end,
+       cast(payload as text), cast(result as text), unique_key, attempts,
+       max_attempts, crashes, worker_id, token, cast(options as text), last_error, dibs.micros(created_at),
        dibs.micros(available_at), dibs.micros(lease_until), dibs.micros(claimed_at), dibs.micros(started_at),
        dibs.micros(finished_at)
   from dibs.jobs
@@ -267,14 +270,23 @@ select attempt, kind, cast(error as text), worker_id, dibs.micros(at)
 
 -- name: live_outcome
 -- How a job stands, for somebody who waits for its end.
-select status, cast(result as text), last_error from dibs.jobs where id = cast(cast(:id as text) as uuid)
+select case when status not in ('ready', 'retrying', 'scheduled') then status
+            when available_at <= :now then 'ready' when attempts > 0 then 'retrying' else 'scheduled' end,
+       cast(result as text), last_error
+  from dibs.jobs where id = cast(cast(:id as text) as uuid)
 
 -- name: list_live
 -- Ids of live jobs, newest first, after a cursor.
-select cast(id as text) from dibs.jobs
- where finished_at is null
-   and (cast(:queue as text) is null or queue = :queue) and (cast(:task as text) is null or task = :task)
-   and (cast(:statuses as text) is null or status = any (cast(cast(:statuses as text) as text[])))
+select cast(id as text) from dibs.job
+ where (cast(:queue as text) is null or queue = :queue) and (cast(:task as text) is null or task = :task)
+   and (cast(:statuses as text) is null or (
+       case when lease_until is not null and started_at is null then 'claimed'
+            when lease_until is not null then 'running'
+            when available_at is null then 'blocked'
+            when available_at <= :now then 'ready'
+            when attempts > 0 then 'retrying'
+            else 'scheduled' end)
+       = any (cast(cast(:statuses as text) as text[])))
    and (cast(:before as text) is null or id < cast(cast(:before as text) as uuid))
  order by id desc limit :limit
 

@@ -217,7 +217,7 @@ select id, token, attempts, crashes, worker_id, max_attempts,
 -- JOBS, as operators act on them
 
 -- name: get_jobs
--- Whole jobs by id, live or finished.
+-- Whole jobs by id, live or finished. What is due is said by :now, which the view cannot know.
 -- differs: reads the tables, not the view: the view shows instants as text.
 select id, queue, task, priority,
        case when lease_until is not null and started_at is null then 'claimed'
@@ -270,7 +270,7 @@ select outcome, result,
 
 -- name: list_live
 -- Ids of live jobs, newest first, after a cursor.
--- differs: reads the table: the view's clock has milliseconds only. A JSON array for the states.
+-- differs: a JSON array for the states.
 select id from dibs_job
  where (:queue is null or queue = :queue) and (:task is null or task = :task)
    and (:statuses is null or (
