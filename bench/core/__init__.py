@@ -1,0 +1,1 @@
+"""What the questions share: servers, processes, clocks, pairing, results and their printing."""
