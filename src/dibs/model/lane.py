@@ -45,9 +45,9 @@ class Lane:
         that committed late).
         """
         if rows:
-            last = rows[-1]
-            if backlog or (last.available_at, last.id) > (self.mark_at, self.mark_id):
-                self.mark_at, self.mark_id = last.available_at, last.id
+            at, last = rows[-1][7], rows[-1][0]
+            if backlog or (at, last) > (self.mark_at, self.mark_id):
+                self.mark_at, self.mark_id = at, last
 
     def found_empty(self, now: Micros) -> None:
         """Nothing could be claimed up to `now`: the mark need not stay further behind than a short look."""

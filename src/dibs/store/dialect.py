@@ -86,7 +86,12 @@ def pg_array(values: Sequence[Any]) -> str:
     >>> print(pg_array([1, None, 'a"b']), pg_array(["x", "y"]))
     {1,NULL,"a\\"b"} {x,y}
     """
-    if values and type(values[0]) is str and None not in values:
+    first = values[0] if values else None
+    if first is None and values.count(None) == len(values):
+        return "{" + ",".join(["NULL"] * len(values)) + "}"
+    if type(first) is int and None not in values:
+        return "{" + ",".join(map(str, values)) + "}"
+    if type(first) is str and None not in values:
         text = ",".join(values)
         if _BARE.fullmatch(text) and text.count(",") == len(values) - 1 and "null" not in text.lower():
             return "{" + text + "}"

@@ -20,14 +20,15 @@ def settle(
     dialect: Dialect, settlements: Sequence[Settlement], attempts: dict[str, tuple[int, str]]
 ) -> Operation[Lost]:
     """Record a batch of outcomes. `attempts` gives attempt number and worker of the jobs that have a problem."""
-    finals = [item for item in settlements if isinstance(item, Final)]
-    backs = [item for item in settlements if isinstance(item, Back)]
-    troubled = [item for item in settlements if item.problem is not None]
+    kinds = set(map(type, settlements))
+    finals = settlements if kinds == {Final} else [item for item in settlements if isinstance(item, Final)]
+    backs = [item for item in settlements if isinstance(item, Back)] if Back in kinds else []
+    troubled = [item for item in settlements if item[5] is not None]
     simple = dialect.can.move_rows_in_one_statement and not (troubled or (finals and backs))
     if not simple:
         yield ATOMIC
     done: set[str] = set()
-    crashed = [item for item in finals if item.crash]
+    crashed = [item for item in troubled if isinstance(item, Final) and item.crash]
     if crashed:
         yield sql("count_crashes", **_fence(dialect, crashed))
     if finals:
@@ -36,21 +37,17 @@ def settle(
         done |= yield from _put_back(dialect, backs)
     if troubled:
         yield from _add_errors(dialect, [item for item in troubled if item.id in done], attempts)
+    if len(done) == len(settlements):
+        return set()
     missing = [item for item in finals if item.id not in done]
     if missing:
         done |= yield from _settled_before(dialect, missing)
     return {item.id for item in settlements} - done
 
 
-def _archive(dialect: Dialect, finals: Sequence[Final]) -> Operation[set[str]]:
-    columns: dict[str, Any] = {
-        "ids": [item[0] for item in finals],
-        "tokens": [item[1] for item in finals],
-        "outcomes": [item[2] for item in finals],
-        "results": [item[3] for item in finals],
-        "ages": [item[4] for item in finals],
-    }
-    batch = dialect.columns("ended", **columns)
+def _archive(dialect: Dialect, finals: Sequence[Settlement]) -> Operation[set[str]]:
+    ids, tokens, outcomes, results, ages, *_ = zip(*finals, strict=True)
+    batch = dialect.columns("ended", ids=ids, tokens=tokens, outcomes=outcomes, results=results, ages=ages)
     if dialect.can.move_rows_in_one_statement:
         rows: Rows = yield sql("archive", **batch)
     else:
@@ -93,13 +90,13 @@ def _add_errors(
         )
 
 
-def _settled_before(dialect: Dialect, missing: Sequence[Final]) -> Operation[set[str]]:
+def _settled_before(dialect: Dialect, missing: Sequence[Settlement]) -> Operation[set[str]]:
     """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
     rows: Rows = yield sql("settled_by", **_fence(dialect, missing))
     return {row[0] for row in rows}
 
 
-def _fence(dialect: Dialect, items: Sequence[Final]) -> dict[str, Any]:
+def _fence(dialect: Dialect, items: Sequence[Settlement]) -> dict[str, Any]:
     return dialect.columns("batch", ids=[item.id for item in items], tokens=[item.token for item in items])
 
 

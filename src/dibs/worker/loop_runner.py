@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
+from typing import Any
 
 from dibs.worker.attempt import Abort, CurrentJob, _current
 from dibs.worker.hold import Hold
@@ -108,7 +109,9 @@ class LoopRunner:
 
     async def _carry(self) -> None:
         """Run jobs until the line is empty; wait; go on. Ends when a handler has left something in its context."""
+        carrier = asyncio.current_task()
         assert self._loop is not None
+        assert carrier is not None
         turn_ends = time.monotonic() + SLICE
         self._called = False
         while True:
@@ -121,7 +124,7 @@ class LoopRunner:
             except IndexError:
                 continue
             self._call_carrier()
-            clean = await self._run(attempt)
+            clean = await self._run(attempt, carrier)
             if not clean:
                 self._called = False
                 self._loop.call_soon(self._call_carrier)
@@ -136,34 +139,30 @@ class LoopRunner:
         await bed
         self._called = False
 
-    async def _run(self, attempt: CurrentJob) -> bool:
+    async def _run(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> bool:
         """Run one job. Answers whether the context is as before, so that no handler sees what another one set."""
         _current.set(attempt)
         before = copy_context()
         definition = attempt._definition
         started = attempt._started = time.monotonic()
-        carrier = asyncio.current_task()
-        attempt._stop = carrier.cancel if carrier else None
+        attempt._stop = carrier.cancel
         try:
             value = await definition.signature.call(definition.function, attempt.job)
         except asyncio.CancelledError:
             if attempt._abort is None and self._ended.done():
                 raise
             self._aborted(attempt, carrier)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises, SystemExit too, is its job's failure
             self._finish(attempt, self._outcomes.raised(attempt, error))
-        except BaseException as error:
-            self._finish(attempt, self._outcomes.raised(attempt, error))
-            raise
         else:
             self._finish(attempt, self._outcomes.returned(attempt, value))
         attempt._stop = None
         self._hold.record(time.monotonic() - started)
         return copy_context() == before
 
-    def _aborted(self, attempt: CurrentJob, carrier: asyncio.Task[None] | None) -> None:
+    def _aborted(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> None:
         """The handler was cancelled: by the worker for a reason, or by itself."""
-        if attempt._abort is not None and carrier is not None:
+        if attempt._abort is not None:
             carrier.uncancel()
         settlement = aborted(self._outcomes, attempt, asyncio.CancelledError("the handler cancelled itself"))
         if settlement is not None:

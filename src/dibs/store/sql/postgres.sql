@@ -362,7 +362,7 @@ with old as materialized (
     select id, finished_at from dibs.history
      where queue = :queue and finished_at < :now - cast(:keep as bigint) * interval '1 microsecond'
        and outcome = any (cast(cast(:outcomes as text) as text[]))
-     order by finished_at limit :limit for update skip locked
+     limit :limit for update skip locked
 ), gone as (
     delete from dibs.history h using old where h.id = old.id and h.finished_at = old.finished_at returning h.id
 ), errors as (
