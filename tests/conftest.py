@@ -32,6 +32,9 @@ from tests.support.leaks import no_threads_left
 POSTGRES = ("postgres18", "postgres15")
 DATABASES = ("sqlite", *POSTGRES)
 
+Make = Callable[..., Dibs]
+"""`dibs_on(url, **options)`."""
+
 
 def pytest_report_header() -> list[str]:
     """The exact versions this run is about."""
@@ -136,18 +139,25 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def dibs(database: Database) -> Iterator[Dibs]:
-    """Jobs on each database, by the database's own clock."""
-    with no_threads_left():
-        jobs = Dibs(database.url)
-        yield jobs
-        jobs.close()
+def dibs_on(open_database: Callable[..., Any]) -> Iterator[Make]:
+    """Makes a `Dibs` on any URL, closed at the end of the test, before its databases are checked."""
+    with no_threads_left(), ExitStack() as stack:
+
+        def make(url: str, **options: Any) -> Dibs:
+            jobs = Dibs(url, **options)
+            stack.callback(jobs.close)
+            return jobs
+
+        yield make
 
 
 @pytest.fixture
-def timed(database: Database, clock: FakeClock) -> Iterator[Dibs]:
+def dibs(database: Database, dibs_on: Make) -> Dibs:
+    """Jobs on each database, by the database's own clock."""
+    return dibs_on(database.url)
+
+
+@pytest.fixture
+def timed(database: Database, dibs_on: Make, clock: FakeClock) -> Dibs:
     """Jobs on each database, by the test's clock."""
-    with no_threads_left():
-        jobs = Dibs(database.url, clock=clock)
-        yield jobs
-        jobs.close()
+    return dibs_on(database.url, clock=clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -20,17 +20,15 @@ from sqlalchemy.orm import Session, scoped_session
 
 from dibs import Dibs
 from dibs.errors import InvalidOption, WrongDatabase
-from tests.conftest import POSTGRES
+from tests.conftest import POSTGRES, Make
 from tests.support.callers import Caller
 from tests.support.databases import Database, Postgres
 
 
 @pytest.fixture
-def foreign(caller: Caller, open_database: Callable[[str], Database]) -> Iterator[Dibs]:
+def foreign(caller: Caller, open_database: Callable[[str], Database], dibs_on: Make) -> Dibs:
     """A Dibs in another kind of database than the caller's."""
-    jobs = Dibs(open_database("sqlite" if caller.database.name in POSTGRES else "postgres18").url)
-    yield jobs
-    jobs.close()
+    return dibs_on(open_database("sqlite" if caller.database.name in POSTGRES else "postgres18").url)
 
 
 def test_a_connection_to_another_kind_of_database_is_refused_with_the_reason(caller: Caller, foreign: Dibs) -> None:
@@ -58,27 +56,25 @@ def test_what_is_no_connection_is_refused_by_its_type(dibs: Dibs, given: Any) ->
         dibs.enqueue("ship", connection=given)
 
 
-def test_a_database_without_the_tables_is_called_the_wrong_one(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_a_database_without_the_tables_is_called_the_wrong_one(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     with psycopg.connect(postgres.url.rpartition("/")[0] + "/postgres") as elsewhere:
         with pytest.raises(WrongDatabase, match="without dibs' tables") as raised:
             jobs.enqueue("ship", connection=elsewhere)
         assert jobs.url in raised.value.remedy
-    jobs.close()
 
 
-def test_a_file_without_the_tables_is_called_the_wrong_one(sqlite: Database) -> None:
-    jobs = Dibs(sqlite.url)
+def test_a_file_without_the_tables_is_called_the_wrong_one(sqlite: Database, dibs_on: Make) -> None:
+    jobs = dibs_on(sqlite.url)
     with closing(sqlite3.connect(":memory:")) as elsewhere, pytest.raises(WrongDatabase, match="without dibs' tables"):
         jobs.enqueue("ship", connection=elsewhere)
-    jobs.close()
 
 
-def test_cursors_pools_and_subclasses_of_psycopg_are_recognised(postgres: Postgres) -> None:
+def test_cursors_pools_and_subclasses_of_psycopg_are_recognised(postgres: Postgres, dibs_on: Make) -> None:
     class Traced(psycopg.Connection[Any]):
         pass
 
-    jobs = Dibs(postgres.url)
+    jobs = dibs_on(postgres.url)
     with Traced.connect(postgres.url, row_factory=dict_row) as connection:
         assert jobs.enqueue("ship", connection=connection, unique="a").created
         with connection.cursor() as cursor:
@@ -86,7 +82,6 @@ def test_cursors_pools_and_subclasses_of_psycopg_are_recognised(postgres: Postgr
     with psycopg_pool.ConnectionPool(postgres.url, min_size=1, open=True) as pool, pool.connection() as connection:
         assert not jobs.enqueue("ship", connection=connection, unique="a").created
     assert postgres.count("job") == 1
-    jobs.close()
 
 
 async def _async_kinds(jobs: Dibs, url: str) -> list[bool]:
@@ -104,11 +99,10 @@ async def _async_kinds(jobs: Dibs, url: str) -> list[bool]:
     return found
 
 
-def test_asynchronous_pools_cursors_and_scoped_sessions_are_recognised(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_asynchronous_pools_cursors_and_scoped_sessions_are_recognised(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     assert asyncio.run(_async_kinds(jobs, postgres.url)) == [True, True, True]
     assert postgres.count("job") == 3
-    jobs.close()
 
 
 def test_a_scoped_session_joins_its_own_transaction(database: Database, dibs: Dibs) -> None:
@@ -127,8 +121,8 @@ def _as_dict(cursor: Any, row: tuple[Any, ...]) -> dict[str, Any]:
     return {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
 
 
-def test_a_row_factory_of_the_callers_does_not_change_the_answer(sqlite: Database) -> None:
-    jobs = Dibs(sqlite.url)
+def test_a_row_factory_of_the_callers_does_not_change_the_answer(sqlite: Database, dibs_on: Make) -> None:
+    jobs = dibs_on(sqlite.url)
     path = sqlite.url.removeprefix("sqlite:///")
 
     async def through_aiosqlite() -> str:
@@ -143,4 +137,3 @@ def test_a_row_factory_of_the_callers_does_not_change_the_answer(sqlite: Databas
         connection.row_factory = _as_dict
         assert jobs.enqueue("ship", connection=connection, unique="a").id == first
         assert jobs.enqueue("ship", connection=connection.cursor(), unique="a").id == first
-    jobs.close()

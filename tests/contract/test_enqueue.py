@@ -15,6 +15,7 @@ from dibs import Backoff, Dibs, Priority
 from dibs.model.duration import SECOND, to_instant
 from dibs.store import enqueue as operations
 from dibs.store.postgres import PostgresDatabase
+from tests.conftest import Make
 from tests.support.clock import FakeClock
 from tests.support.databases import Database, Postgres
 
@@ -45,11 +46,10 @@ def test_integers_up_to_two_to_the_fiftythird_survive_exactly(dibs: Dibs) -> Non
     assert dibs.get(dibs.enqueue("mail", payload).id).payload == payload
 
 
-def test_a_payload_of_exactly_the_limit_is_kept(database: Database) -> None:
-    jobs = Dibs(database.url, payload_limit=1_000)
+def test_a_payload_of_exactly_the_limit_is_kept(database: Database, dibs_on: Make) -> None:
+    jobs = dibs_on(database.url, payload_limit=1_000)
     assert len(dict(jobs.get(jobs.enqueue("mail", {"x": "é" * 496}).id).payload)["x"]) == 496
     assert database.count("job") == 1
-    jobs.close()
 
 
 def test_options_of_a_task_are_the_defaults_of_its_jobs(dibs: Dibs) -> None:
@@ -237,9 +237,9 @@ def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
 @pytest.mark.parametrize("idle", [False, True], ids=["a new connection", "an idle connection"])
 @pytest.mark.parametrize("unique", [None, "key"])
 def test_an_enqueue_whose_answer_was_lost_stores_one_job(
-    postgres: Postgres, lose_answer: Lose, idle: bool, unique: str | None
+    postgres: Postgres, lose_answer: Lose, idle: bool, unique: str | None, dibs_on: Make
 ) -> None:
-    jobs = Dibs(postgres.url)
+    jobs = dibs_on(postgres.url)
     jobs.cancel(jobs.enqueue("mail").id)
     armed = lose_answer(jobs, "enqueue" if unique is None else "enqueue_unique")
     if idle:
@@ -247,17 +247,17 @@ def test_an_enqueue_whose_answer_was_lost_stores_one_job(
     handle = jobs.enqueue("mail", unique=unique)
     assert (armed, handle.created) == ([], True)
     assert postgres.query("select cast(id as text) from dibs.job") == [(handle.id,)]
-    jobs.close()
 
 
-def test_a_bulk_load_whose_answer_was_lost_stores_each_job_once(postgres: Postgres, lose_answer: Lose) -> None:
-    jobs = Dibs(postgres.url)
+def test_a_bulk_load_whose_answer_was_lost_stores_each_job_once(
+    postgres: Postgres, lose_answer: Lose, dibs_on: Make
+) -> None:
+    jobs = dibs_on(postgres.url)
     armed = lose_answer(jobs, "copy_jobs")
     handles = jobs.enqueue_many([jobs.job("mail") for _ in range(50)])
     assert armed == []
     rows = postgres.query("select cast(id as text) from dibs.job order by id")
     assert [row[0] for row in rows] == [handle.id for handle in handles]
-    jobs.close()
 
 
 @pytest.mark.parametrize("unique", [None, "key"])
@@ -280,8 +280,8 @@ def test_a_lost_enqueue_that_never_arrived_is_answered_by_the_holder_of_its_key(
     assert database.count("job") == 1
 
 
-def test_idle_connections_that_the_server_has_ended_are_replaced(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_idle_connections_that_the_server_has_ended_are_replaced(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     with_many = [jobs.store.session() for _ in range(10)]
     for session in with_many:
         session.__enter__()
@@ -294,16 +294,14 @@ def test_idle_connections_that_the_server_has_ended_are_replaced(postgres: Postg
     assert len(ended) == 10
     assert jobs.list() == []
     assert jobs.enqueue("mail").created
-    jobs.close()
 
 
-def test_a_bulk_load_is_one_statement_of_the_servers_own_loader(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_a_bulk_load_is_one_statement_of_the_servers_own_loader(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     jobs.enqueue_many([jobs.job("mail", {"n": n}) for n in range(100)])
     with psycopg.connect(postgres.url) as connection:
         found = connection.execute("select count(distinct xmin::text), count(*) from dibs.job").fetchone()
     assert found == (1, 100)
-    jobs.close()
 
 
 def test_a_job_is_due_when_its_microsecond_has_come(timed: Dibs, clock: FakeClock) -> None:

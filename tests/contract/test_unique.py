@@ -12,11 +12,22 @@ import pytest
 from dibs import Dibs, Job
 from dibs.errors import Duplicate
 from dibs.model.options import OnConflict
+from tests.conftest import Make
 from tests.support.clock import FakeClock
 from tests.support.databases import Database, Postgres
 from tests.support.waiting import wait_until
 
-LOOK_ALIKES = ["Order-A", "order-a", "Örder-a", "O\u0308rder-a", "order-a ", " order-a", "ORDER-A", "order-a\t", "order–a"]
+LOOK_ALIKES = [
+    "Order-A",
+    "order-a",
+    "Örder-a",
+    "O\u0308rder-a",
+    "order-a ",
+    " order-a",
+    "ORDER-A",
+    "order-a\t",
+    "order–a",
+]
 
 
 def _claim(jobs: Dibs) -> Job:
@@ -161,8 +172,8 @@ def test_a_concurrent_inserter_of_the_key_is_waited_for(dibs: Dibs, database: Da
     assert database.count("job") == 1
 
 
-def test_a_job_that_is_being_replaced_cannot_be_claimed(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_a_job_that_is_being_replaced_cannot_be_claimed(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     first = jobs.enqueue("mail", {"n": 1}, unique="key")
     with closing(_begin(postgres)) as writer:
         replaced = jobs.enqueue("mail", {"n": 2}, unique="key", on_conflict="replace", connection=writer)
@@ -170,11 +181,10 @@ def test_a_job_that_is_being_replaced_cannot_be_claimed(postgres: Postgres) -> N
         assert jobs.dequeue() == []
         writer.execute("commit")
     assert _claim(jobs).payload == {"n": 2}
-    jobs.close()
 
 
-def test_a_replacement_waits_for_whoever_holds_the_row(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_a_replacement_waits_for_whoever_holds_the_row(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     first = jobs.enqueue("mail", {"n": 1}, unique="key")
     with closing(_begin(postgres)) as claimer, ThreadPoolExecutor(1) as pool:
         claimer.execute("select from dibs.job for update")
@@ -185,11 +195,10 @@ def test_a_replacement_waits_for_whoever_holds_the_row(postgres: Postgres) -> No
     assert (answer.id, answer.replaced) == (first.id, True)
     [(payload,)] = postgres.query("select payload from dibs.job")
     assert payload == {"n": 2}
-    jobs.close()
 
 
-def test_bulk_batches_in_opposite_order_do_not_wait_for_each_other(postgres: Postgres) -> None:
-    jobs = Dibs(postgres.url)
+def test_bulk_batches_in_opposite_order_do_not_wait_for_each_other(postgres: Postgres, dibs_on: Make) -> None:
+    jobs = dibs_on(postgres.url)
     with closing(_begin(postgres)) as first, ThreadPoolExecutor(1) as pool:
         held = jobs.enqueue("mail", unique="a", connection=first)
         backwards = [jobs.job("mail", unique="b"), jobs.job("mail", unique="a")]
@@ -200,4 +209,3 @@ def test_bulk_batches_in_opposite_order_do_not_wait_for_each_other(postgres: Pos
         first.execute("commit")
         assert [handle.id for handle in waiting.result(timeout=10)] == [other.id, held.id]
     assert postgres.count("job") == 2
-    jobs.close()

@@ -182,8 +182,14 @@ def fresh_sqlite(folder: Path, template: Path) -> Sqlite:
 
 
 def check_connections(database: Database) -> None:
-    """Fail if the test left something connected."""
+    """Fail if the test left something connected; what it left is ended, for the tests that follow."""
     try:
         wait_until(lambda: not database.connections(), "the end of all connections", 5)
     except AssertionError:
-        raise AssertionError(f"left connected to {database.name}: {database.connections()}") from None
+        left = database.connections()
+        if isinstance(database, Postgres):
+            database.query(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where datname = current_database() and pid <> pg_backend_pid()"
+            )
+        raise AssertionError(f"left connected to {database.name}: {left}") from None
