@@ -116,12 +116,11 @@ class Enqueueing(Door):
         return operations.enqueue_many(self.store.dialect, bulk, jobs, ids)
 
     def _ids_for(self, jobs: Sequence[NewJob]) -> list[str]:
-        for job in jobs:
-            if type(job) is not NewJob:
-                raise InvalidInput(
-                    f"enqueue_many got {job!r}, which is no job.",
-                    "Make jobs with task.job(...) or jobs.job(...).",
-                )
+        if set(map(type, jobs)) - {NewJob}:
+            stranger = next(job for job in jobs if type(job) is not NewJob)
+            raise InvalidInput(
+                f"enqueue_many got {stranger!r}, which is no job.", "Make jobs with task.job(...) or jobs.job(...)."
+            )
         return new_ids(len(jobs)) if jobs else []
 
     def _add_lanes(self, jobs: Sequence[NewJob]) -> None:
@@ -136,7 +135,7 @@ class Enqueueing(Door):
 
     def _handles(self, answers: list[Enqueued]) -> list[Handle[Any]]:
         dibs = cast("Dibs", self)
-        return [Handle(dibs, *answer) for answer in answers]
+        return list(map(Handle, repeat(dibs), *zip(*answers, strict=True))) if answers else []
 
 
 _DEFAULTS = JobOptions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import lru_cache
 from uuid import UUID
 
 from dibs.errors import InvalidOption
@@ -34,12 +35,18 @@ def new_ids(count: int) -> list[str]:
     return [_spell(first + index, chance[16 * index : 16 * index + 16]) for index in range(count)]
 
 
+_FRACTIONS = [f"-7{fraction:03x}-" for fraction in range(4096)]
 _VARIANT = dict(zip("0123456789abcdef", "89ab89ab89ab89ab", strict=True))
 
 
+@lru_cache(maxsize=64)
+def _prefix(milliseconds: int) -> str:
+    text = f"{milliseconds:012x}"
+    return f"{text[:8]}-{text[8:]}"
+
+
 def _spell(stamp: int, chance: str) -> str:
-    text = f"{stamp:015x}"
-    return f"{text[:8]}-{text[8:12]}-7{text[12:]}-{_VARIANT[chance[0]]}{chance[1:4]}-{chance[4:]}"
+    return _prefix(stamp >> 12) + _FRACTIONS[stamp & 4095] + _VARIANT[chance[0]] + chance[1:4] + "-" + chance[4:]
 
 
 def check_id(value: object) -> str:

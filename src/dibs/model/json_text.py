@@ -46,6 +46,17 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
     return text
 
 
+def encode_flat(value: dict[str, Any], what: str, limit: int) -> bytes:
+    """`encode` for a few plain values whose types are about to be checked: only text can hide something."""
+    try:
+        text = _encode(value)
+    except (NotImplementedError, TypeError, ValueError, OverflowError):
+        return encode(value, what, limit)
+    if len(text) > limit or b"\\u0000" in text:
+        return encode(value, what, limit)
+    return text
+
+
 def _suspect(text: bytes) -> bool:
     """Whether a close look is due: cheap signs of what `_inspect` refuses (NaN is written as null)."""
     return (

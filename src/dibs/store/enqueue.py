@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 from dibs.errors import Duplicate
 from dibs.model.job import Enqueued, NewJob
@@ -17,6 +17,8 @@ Lanes = set[tuple[str, int]]
 _COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
 BATCH = 5_000
 """Jobs of one statement; larger loads are cut."""
+CHUNK = 500
+"""Jobs of one piece of a bulk load."""
 
 
 def enqueue(job: NewJob, job_id: str) -> Operation[Enqueued]:
@@ -57,9 +59,9 @@ def _enqueue_unique(job: NewJob, job_id: str) -> Operation[Enqueued]:
 def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
     """Store many jobs: all of them or, if one is refused, none. Answers come in the order asked."""
     if bulk and dialect.can.load_in_bulk and all(options.plain for options in _distinct(jobs)):
-        yield Copy("copy_jobs", _copy_text(jobs, ids), _COLUMNS)
+        yield Copy("copy_jobs", _copy_chunks(jobs, ids), _COLUMNS)
         yield sql("ring")
-        return list(map(Enqueued, ids, repeat(True)))
+        return cast("list[Enqueued]", list(zip(ids, repeat(True), repeat(False), strict=False)))
     answers = [Enqueued(job_id, True) for job_id in ids]
     plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
     if len(plain) < len(jobs) or len(plain) > BATCH:
@@ -143,20 +145,22 @@ def _columns(jobs: Sequence[NewJob], ids: Sequence[str]) -> dict[str, Sequence[A
     }
 
 
-def _copy_text(jobs: Sequence[NewJob], ids: Sequence[str]) -> str:
-    """COPY's text format. Names are safe by their alphabet, JSON has no raw tabs or newlines: only backslashes."""
+def _copy_chunks(jobs: Sequence[NewJob], ids: Sequence[str]) -> Iterator[str]:
+    """COPY's text format, in pieces: the server stores one while the next is written.
+
+    Names are safe by their alphabet, and JSON has no raw tabs or newlines: only backslashes need care.
+    """
     frames: dict[tuple[int, str], tuple[str, str]] = {}
-    lines = []
-    for job, job_id in zip(jobs, ids, strict=True):
-        key = (id(job.options), job.task)
-        frame = frames.get(key)
-        if frame is None:
-            frame = frames[key] = _frame(job)
-        payload = job.payload
-        if "\\" in payload:
-            payload = payload.replace("\\", "\\\\")
-        lines.append(f"{job_id}{frame[0]}{payload}{frame[1]}")
-    return "".join(lines)
+    for start in range(0, len(jobs), CHUNK):
+        lines = []
+        for job, job_id in zip(jobs[start : start + CHUNK], ids[start : start + CHUNK], strict=True):
+            key = (id(job.options), job.task)
+            before, after = frames.get(key) or frames.setdefault(key, _frame(job))
+            payload = job.payload
+            if "\\" in payload:
+                payload = payload.replace("\\", "\\\\")
+            lines.append(job_id + before + payload + after)
+        yield "".join(lines)
 
 
 def _frame(job: NewJob) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ class Copy(NamedTuple):
     """A bulk load: text in PostgreSQL's COPY format for the drivers that can, rows for the others."""
 
     name: str
-    lines: str
+    chunks: Iterable[str]
     columns: tuple[str, ...]
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 
 from dibs.errors import InvalidOption, InvalidPayload
 from dibs.model.job import Job
-from dibs.model.json_text import encode
+from dibs.model.json_text import SAFE_INTEGER, encode, encode_flat
 
+_Integer = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+_FLAT = (int, str, bool)
+"""Types whose values need no search for what JSON cannot keep: the decoder checks them as it reads."""
 _FIXED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -25,6 +28,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name = name
+        self._what = f"payload of {name!r}"
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints(function)
         self.job_parameter = next((p.name for p in parameters if _wants_job(p, hints)), None)
@@ -37,6 +41,7 @@ class Signature:
         self._positional = tuple(p.name for p in fields if p.kind in _FIXED)
         self._keywords = tuple(p.name for p in fields if p.kind not in _FIXED)
         self._fields = frozenset(p.name for p in fields)
+        self._flat = all(hints.get(p.name) in _FLAT for p in fields) and not self.open
         self._decoder = _decoder(name, fields, hints, self.open)
         self._unpack = _getter(self._positional)
         self._direct = not (self._keywords or self.open or self.job_parameter)
@@ -53,7 +58,7 @@ class Signature:
                 problem = "given twice" if name in named else "unknown"
                 raise InvalidPayload(f"Argument {name!r} of task {self.name!r} is {problem}.")
             named[name] = value
-        text = encode(named, f"payload of {self.name!r}", limit)
+        text = encode_flat(named, self._what, limit) if self._flat else encode(named, self._what, limit)
         self.check(text)
         return text.decode()
 
@@ -108,6 +113,7 @@ def _decoder(
 
 
 def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    hint = _Integer if hint is int else hint
     if parameter.default is inspect.Parameter.empty:
         return parameter.name, hint
     default = parameter.default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from dibs.store.dialect import Dialect
@@ -26,7 +27,7 @@ class AsyncpgSession(AsyncSession):
                 "job",
                 schema_name="dibs",
                 columns=request.columns,
-                source=_one_chunk(request.lines.encode()),
+                source=_encoded(request.chunks),
             )
             return []
         text, order = block.compiled("numeric_dollar")
@@ -35,5 +36,6 @@ class AsyncpgSession(AsyncSession):
         return [tuple(row) for row in rows]
 
 
-async def _one_chunk(data: bytes) -> Any:
-    yield data
+async def _encoded(chunks: Iterable[str]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk.encode()

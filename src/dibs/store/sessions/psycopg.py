@@ -32,7 +32,8 @@ class PsycopgSession:
         with self.connection.cursor(row_factory=_tuple_row) as cursor:
             if isinstance(request, Copy):
                 with cursor.copy(block.text.encode()) as copy:
-                    copy.write(request.lines)
+                    for chunk in request.chunks:
+                        copy.write(chunk)
                 return []
             params = self.dialect.bind(block, request.params)
             text, _ = block.compiled("pyformat")
@@ -113,7 +114,8 @@ class AsyncPsycopgSession(AsyncSession):
         async with self.connection.cursor(row_factory=_tuple_row) as cursor:
             if isinstance(request, Copy):
                 async with cursor.copy(block.text.encode()) as copy:
-                    await copy.write(request.lines)
+                    for chunk in request.chunks:
+                        await copy.write(chunk)
                 return []
             params = self.dialect.bind(block, request.params)
             text, _ = block.compiled("pyformat")

@@ -21,8 +21,9 @@ as $$
                from 1 for 6), 52, 1), 53, 1), 'hex')::uuid
 $$;
 
--- A domain, because a table's CHECK would be evaluated again by every claim: 4 of its 11 microseconds.
-create domain dibs.name as text check (value ~ '^[A-Za-z0-9_.-]{1,63}$');
+-- A domain, because a table's CHECK would be evaluated again by every claim. Length and letters are two checks,
+-- because the one expression {1,63} takes fifteen times as long.
+create domain dibs.name as text check (octet_length(value) <= 63 and value ~ '^[A-Za-z0-9_.-]+$');
 
 -- Live work only. A claim and a beat change no indexed column and find room on the same page (fillfactor),
 -- so they are HOT updates: no index entry is written for them. See docs/decisions/0002-claim-by-lane.md.
