@@ -18,6 +18,17 @@ TRACEBACK_LIMIT = 16_000
 class Control(Exception):
     """Base of what a handler may raise or return instead of a result."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[Control], args: tuple[Any, ...], state: dict[str, Any]) -> Control:
+    """A control that comes out of another process: its arguments have been understood there already."""
+    control = kind.__new__(kind)
+    control.args = args
+    control.__dict__.update(state)
+    return control
+
 
 class Snooze(Control):
     """Run me again later; this attempt does not count.

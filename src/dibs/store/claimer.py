@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dibs.errors import DatabaseUnreachable
 from dibs.model.duration import SECOND, Micros
 from dibs.model.job import Job
 from dibs.model.lane import BUSY_LOOK, SHARE, Lane, claim_order
@@ -114,7 +115,12 @@ class Claimer:
         jobs: list[Job] = []
         for lane in self._promising(thorough):
             room = min(limit - len(jobs), self._rooms.get(lane.queue, limit))
-            found = self._claim_lane(lane, room, thorough) if room > 0 else []
+            try:
+                found = self._claim_lane(lane, room, thorough) if room > 0 else []
+            except DatabaseUnreachable:
+                if not jobs:
+                    raise
+                break  # what other lanes gave is ours already; the next claim will meet the trouble again
             if lane.queue in self._rooms:
                 self._rooms[lane.queue] -= len(found)
             jobs += found

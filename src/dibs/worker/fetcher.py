@@ -12,6 +12,7 @@ from dibs.model.duration import SECOND
 from dibs.model.job import Job
 from dibs.store.claimer import Claimer
 from dibs.task.registry import Registry
+from dibs.worker import room
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 from dibs.worker.line import Line
@@ -24,10 +25,12 @@ from dibs.worker.suspects import Suspects
 _log = logging.getLogger("dibs.worker")
 UNKNOWN_DELAY = 15 * SECOND
 """How long a job waits whose task this worker does not know, before it is offered again."""
-MOST_AHEAD = 2_000
+MOST_SUSPECTS = 4
+SUSPECT_PACE = 5_000
+"""Microseconds between the times at which suspects that were handed back are offered again."""
 
 
-class Runner(Protocol):
+class Runner(room.Runner, Protocol):
     """What the fetcher needs of a runner."""
 
     def submit(self, attempts: list[CurrentJob]) -> None:
@@ -61,6 +64,7 @@ class Fetcher(Service):
         self._settings = settings
         self._sleeper = sleeper
         self._suspects = Suspects(hold)
+        self._room = room.Room(hold, runners, settings)
         self._strangers: set[str] = set()
         self._rung = False
         self._full = False
@@ -75,7 +79,7 @@ class Fetcher(Service):
 
     def nudge(self) -> None:
         """Jobs were settled: if that was what this waits for, go on."""
-        if self._full:
+        if self._full or self._suspects.waiting:
             self.wake()
 
     def take_back(self) -> list[CurrentJob]:
@@ -89,20 +93,24 @@ class Fetcher(Service):
             self._submit([lone])
         if self._suspects.waiting:
             return 0.02
-        room = self._room()
+        room = self._room.total()
         self._full = room <= 0
         if self._full:
             return 0.02
         if self._rung:
             self._rung = False
             self._claimer.hurry()
-        sent = time.monotonic()
-        jobs = self._claimer.claim(min(room, self._settings.batch), rooms=self._rooms())
+        return self._claim(room)
+
+    def _claim(self, room: int) -> float:
+        sent, idle, rooms = time.monotonic(), not len(self._hold), self._room.of_queues()
+        self._full = any(left <= 0 for left in rooms.values())
+        jobs = self._claimer.claim(min(room, self._settings.batch), rooms=rooms)
         self._outcomes.queues = self._claimer.settings
         if jobs:
             self._take(jobs, sent)
             return self._sleeper.worked()
-        if not len(self._hold):
+        if idle:  # already before the claim: nothing can have been put back in between
             self.on_empty()
         return self._sleeper.idle(self._claimer.due_in)
 
@@ -110,35 +118,30 @@ class Fetcher(Service):
         """Hang up."""
         self._line.close()
 
-    def _room(self) -> int:
-        slots = self._settings.concurrency
-        ahead = self._hold.ahead(time.monotonic(), slots, MOST_AHEAD)
-        room = slots + ahead - len(self._hold)
-        # A worker whose buffer is nearly full waits for a batch worth of room: a claim costs the same for one job.
-        return room if room >= min(slots, 1 + ahead // 4) else 0
-
-    def _rooms(self) -> Mapping[str, int]:
-        """How many more jobs of each capped queue this process may hold."""
-        caps = self._settings.caps
-        if not caps:
-            return caps
-        held = self._hold.by_queue()
-        return {queue: cap - held[queue] for queue, cap in caps.items()}
-
     def _take(self, jobs: list[Job], sent: float) -> None:
         self.claimed += len(jobs)
         attempts = []
         for job in jobs:
             definition = self._tasks.find(job.row[1])
             if definition is None:
-                self._put_back(job)
+                self._refuse(job)
                 continue
             attempts.append(CurrentJob(job, definition, sent, self._claimer.lease_of(job.queue)))
         self._hold.add(attempts)
-        fresh = [attempt for attempt in attempts if not attempt.job.row[6]]
+        # A claim that was on its way when the worker was told to stop, and jobs that no process is free for.
+        for attempt in attempts if self.stopping else self._room.surplus(attempts):
+            self._hand_back(attempt)
+        fresh = [attempt for attempt in attempts if not (attempt.job.row[6] or attempt._settled)]
         if len(fresh) < len(attempts):
-            self._suspects.add(attempt for attempt in attempts if attempt.job.row[6])
+            self._suspect([attempt for attempt in attempts if attempt.job.row[6] and not attempt._settled])
         self._submit(fresh)
+
+    def _suspect(self, attempts: list[CurrentJob]) -> None:
+        """Hold few suspects at a time: if this process is killed, each of them comes closer to its last crash."""
+        room = max(0, MOST_SUSPECTS - len(self._suspects))
+        self._suspects.add(attempts[:room])
+        for place, attempt in enumerate(attempts[room:], 1):
+            self._hand_back(attempt, place * SUSPECT_PACE)
 
     def _submit(self, attempts: list[CurrentJob]) -> None:
         by_place: dict[str, list[CurrentJob]] = {}
@@ -147,14 +150,16 @@ class Fetcher(Service):
         for place, group in by_place.items():
             self._runners[place].submit(group)
 
-    def _put_back(self, job: Job) -> None:
+    def _refuse(self, job: Job) -> None:
         """A task this worker does not know costs no attempt: another version may know it."""
         if job.task not in self._strangers:
             self._strangers.add(job.task)
             _log.warning("task %r is not registered here; its jobs are put back for other workers", job.task)
         attempt = CurrentJob(job, None, time.monotonic(), self._claimer.lease_of(job.queue))
         self._hold.add([attempt])
-        delay = round(UNKNOWN_DELAY * random.uniform(0.8, 1.2))
+        self._hand_back(attempt, round(UNKNOWN_DELAY * random.uniform(0.8, 1.2)))
+
+    def _hand_back(self, attempt: CurrentJob, delay: int = 0) -> None:
         self.put_back(attempt, self._outcomes.returned_unrun(attempt, delay))
 
 

@@ -30,17 +30,26 @@ class Hold:
         with self._lock:
             self._held.update((attempt.job.row[0], attempt) for attempt in attempts)
 
-    def remove(self, ids: Iterable[str]) -> None:
-        """Let attempts go."""
+    def remove(self, attempts: Iterable[CurrentJob]) -> None:
+        """Let attempts go. A job that was put back may have been claimed again by now: that attempt stays."""
+        held = self._held
         with self._lock:
-            for job_id in ids:
-                self._held.pop(job_id, None)
+            for attempt in attempts:
+                job_id = attempt.job.row[0]
+                if held.get(job_id) is attempt:
+                    del held[job_id]
 
-    def drop(self, attempt: CurrentJob) -> None:
-        """Let go of an attempt whose lease is lost, unless the job has been claimed again since."""
+    def drop(self, attempt: CurrentJob) -> bool:
+        """Let go of one attempt. Answers whether it was held: of two callers one is the first."""
         with self._lock:
-            if self._held.get(attempt.id) is attempt:
+            held = self._held.get(attempt.id) is attempt
+            if held:
                 del self._held[attempt.id]
+            return held
+
+    def holds(self, attempt: CurrentJob) -> bool:
+        """Whether this attempt is still on its way to an outcome."""
+        return self._held.get(attempt.id) is attempt
 
     def __len__(self) -> int:
         return len(self._held)

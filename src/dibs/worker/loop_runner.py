@@ -41,19 +41,27 @@ class LoopRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
+        self._stopping = False
+        self._running: set[CurrentJob] = set()
+        self.moved_at = 0.0
 
     @property
     def waiting(self) -> int:
         """Jobs that have not been started."""
         return len(self._pending)
 
+    @property
+    def stuck(self) -> int:
+        """Handlers that go on although their jobs have been given up."""
+        return sum(1 for attempt in tuple(self._running) if not self._hold.holds(attempt))
+
     def submit(self, attempts: Iterable[CurrentJob]) -> None:
         """Hand over a batch. The thread is started with the first."""
         if self._thread is None:
             self._start()
+        self.moved_at = time.monotonic()
         self._pending.extend(attempts)
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._call_carrier)
+        self._tell(self._call_carrier)
 
     def take_back(self) -> list[CurrentJob]:
         """Remove and return what has not been started."""
@@ -66,9 +74,10 @@ class LoopRunner:
 
     def stop(self, timeout: float) -> bool:
         """Cancel what still runs, and end the thread. Answers whether it ended in time."""
-        if self._loop is None or self._thread is None:
+        if self._thread is None:
             return True
-        self._loop.call_soon_threadsafe(self._stop_carriers)
+        self._stopping = True
+        self._tell(self._stop_carriers)
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -78,14 +87,27 @@ class LoopRunner:
         self._ready.wait()
 
     def _run_loop(self) -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._live())
+        while not self._stopping:
+            try:
+                with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                    runner.run(self._live())
+            except (SystemExit, KeyboardInterrupt) as error:
+                _log.error("a task that a handler made ended the event loop with %r; a new loop is started", error)
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        """Have something done in the loop's thread. A loop that has just ended is followed by one that looks itself."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(what)
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._idle, self._carriers, self._called = [], set(), False
         self._ready.set()
-        await self._ended
+        self._call_carrier()
+        if not self._stopping:
+            await self._ended
         for carrier in list(self._carriers):
             carrier.cancel()
         await asyncio.gather(*self._carriers, return_exceptions=True)
@@ -96,7 +118,7 @@ class LoopRunner:
 
     def _call_carrier(self) -> None:
         """Wake one carrier; it wakes the next when it takes a job. At most one is on its way at any time."""
-        if self._called or not self._pending:
+        if self._called or not self._pending or self._stopping:
             return
         if self._idle:
             self._called = True
@@ -105,16 +127,21 @@ class LoopRunner:
             self._called = True
             carrier = self._loop.create_task(self._carry())
             self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)
+            carrier.add_done_callback(self._retire)
+
+    def _retire(self, carrier: asyncio.Task[None]) -> None:
+        self._carriers.discard(carrier)
+        self._called = False
+        self._call_carrier()
 
     async def _carry(self) -> None:
-        """Run jobs until the line is empty; wait; go on. Ends when a handler has left something in its context."""
+        """Run jobs until the line is empty; wait; go on. Ends when a handler has left something behind in it."""
         carrier = asyncio.current_task()
         assert self._loop is not None
         assert carrier is not None
         turn_ends = time.monotonic() + SLICE
         self._called = False
-        while True:
+        while not self._stopping:
             if not self._pending:
                 await self._rest()
                 turn_ends = time.monotonic() + SLICE
@@ -126,8 +153,6 @@ class LoopRunner:
             self._call_carrier()
             clean = await self._run(attempt, carrier)
             if not clean:
-                self._called = False
-                self._loop.call_soon(self._call_carrier)
                 return
             if time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
@@ -140,25 +165,31 @@ class LoopRunner:
         self._called = False
 
     async def _run(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> bool:
-        """Run one job. Answers whether the context is as before, so that no handler sees what another one set."""
+        """Run one job. Answers whether context and task are as before, so that no handler meets another one's."""
+        started = self.moved_at = time.monotonic()
+        if given_up(attempt, started, self._outcomes, self._finish):
+            return True
         _current.set(attempt)
         before = copy_context()
         definition = attempt._definition
-        started = attempt._started = time.monotonic()
+        attempt._started = started
         attempt._stop = carrier.cancel
+        self._running.add(attempt)
         try:
             value = await definition.signature.call(definition.function, attempt.job)
         except asyncio.CancelledError:
             if attempt._abort is None and self._ended.done():
                 raise
             self._aborted(attempt, carrier)
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises, SystemExit too, is its job's failure
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - what a handler raises is its job's
             self._finish(attempt, self._outcomes.raised(attempt, error))
         else:
             self._finish(attempt, self._outcomes.returned(attempt, value))
-        attempt._stop = None
+        finally:
+            self._running.discard(attempt)
+            attempt._stop = None
         self._hold.record(time.monotonic() - started)
-        return copy_context() == before
+        return not carrier.cancelling() and copy_context() == before
 
     def _aborted(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> None:
         """The handler was cancelled: by the worker for a reason, or by itself."""
@@ -170,13 +201,19 @@ class LoopRunner:
 
     def abort(self, attempt: CurrentJob) -> None:
         """Cancel a running handler. `attempt._abort` says why."""
-        if self._loop is not None and attempt._stop is not None:
-            self._loop.call_soon_threadsafe(_stop_now, attempt)
+        self._tell(lambda: _stop_now(attempt))
 
 
 def _stop_now(attempt: CurrentJob) -> None:
     if attempt._stop is not None:
         attempt._stop()
+
+
+def given_up(attempt: CurrentJob, now: float, outcomes: Outcomes, finish: Finish) -> bool:
+    """Whether a job must not be started any more: its lease is over, or it has an outcome already."""
+    if now > attempt._fence:
+        finish(attempt, outcomes.returned_unrun(attempt))
+    return attempt._settled
 
 
 def aborted(outcomes: Outcomes, attempt: CurrentJob, error: BaseException) -> Settlement | None:
@@ -187,7 +224,7 @@ def aborted(outcomes: Outcomes, attempt: CurrentJob, error: BaseException) -> Se
     if reason == "timeout":
         return outcomes.timed_out(attempt)
     if reason == "shutdown":
-        return outcomes.returned_unrun(attempt)
+        return outcomes.cut_off(attempt)
     return outcomes.raised(attempt, error)
 
 

@@ -65,8 +65,14 @@ class Outcomes:
         return after_crash(attempt._counters(), self.policy(attempt), Problem("crash", "ProcessDied", reason))
 
     def returned_unrun(self, attempt: CurrentJob, delay: int = 0) -> Back:
-        """The job was not run, or not to its end, and that is not its fault: the attempt does not count."""
+        """The job was not run, and that is not its fault: the attempt does not count."""
         return Back(attempt.job.row[0], attempt.job.row[3], delay, refund=1)
+
+    def cut_off(self, attempt: CurrentJob, delay: int = 0) -> Back:
+        """The worker stops before the handler has ended: the attempt does not count, but why it is run again is
+        recorded."""
+        problem = Problem("shutdown", "WorkerStopped", "The worker stopped before the handler had ended")
+        return self.returned_unrun(attempt, delay)._replace(problem=problem)
 
     def policy(self, attempt: CurrentJob) -> Policy:
         """Retries of this job: what it says itself, else its task, else its queue, else the default."""

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import inspect
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -22,7 +23,7 @@ from dibs.model.outcome import Control, after_error, describe
 from dibs.task.registry import Definition
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
-from dibs.worker.loop_runner import Finish, aborted
+from dibs.worker.loop_runner import Finish, aborted, given_up
 from dibs.worker.outcomes import Outcomes, Settlement
 from dibs.worker.thread_runner import Pool
 
@@ -62,28 +63,41 @@ class ProcessRunner(Pool):
     """Each thread of the pool owns a child process; a killed one is replaced when the next job comes."""
 
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        super().__init__(slots, self._attend, "process")
-        self._hold = hold
+        super().__init__(slots, hold, self._attend, "process")
         self._outcomes = outcomes
         self._finish = finish
         self._children: dict[str, Child] = {}
 
     def _attend(self, attempt: CurrentJob) -> None:
-        name = threading.current_thread().name
-        child = self._children.get(name) or Child()
-        self._children[name] = child
-        started = attempt._started = time.monotonic()
-        attempt._stop = child.kill
-        settlement: Settlement | None
-        try:
-            settlement = self._settlement(attempt, child.run(attempt))
-        except (EOFError, OSError) as error:
-            code = self._children.pop(name).end()
-            settlement = aborted(self._outcomes, attempt, error) if attempt._abort else self._crashed(attempt, code)
-        attempt._stop = None
+        self.moved_at = started = time.monotonic()
+        if given_up(attempt, started, self._outcomes, self._finish):
+            return
+        attempt._started = started
+        settlement = self._run_in_child(attempt)
         if settlement is not None:
             self._finish(attempt, settlement)
         self._hold.record(time.monotonic() - started)
+
+    def _run_in_child(self, attempt: CurrentJob) -> Settlement | None:
+        name = threading.current_thread().name
+        try:
+            child = self._children.get(name) or Child()
+            self._children[name] = child
+            attempt._stop = child.kill
+            answer = child.run(attempt)
+        except (EOFError, OSError) as error:
+            attempt._stop = None
+            code = self._dismiss(name)
+            return aborted(self._outcomes, attempt, error) if attempt._abort else self._crashed(attempt, code)
+        attempt._stop = None
+        if attempt._abort:
+            # It answered while it was being killed: the next job must not be taken for the one that died.
+            self._dismiss(name)
+        return self._settlement(attempt, answer)
+
+    def _dismiss(self, name: str) -> int | None:
+        child = self._children.pop(name, None)
+        return child.end() if child is not None else None
 
     def stop(self, timeout: float) -> bool:
         """End the threads and their processes."""
@@ -108,7 +122,9 @@ class ProcessRunner(Pool):
         return after_error(attempt._counters(), self._outcomes.policy(attempt), value)
 
     def _crashed(self, attempt: CurrentJob, code: int | None) -> Settlement:
-        how = f"was killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit code {code}"
+        if code is None:
+            return self._outcomes.crashed(attempt, "No process could be started for the handler")
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return self._outcomes.crashed(attempt, f"The process that ran the handler {how}")
 
 
@@ -122,12 +138,21 @@ def attend(pipe: Connection) -> None:
     """The child's life: run what comes through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_die_with_the_worker, name="dibs-leash", daemon=True).start()
     while True:
         try:
             place, row, queue, priority, locked_by = pipe.recv()
         except (EOFError, OSError):
             return
         pipe.send(_run_one(place, Job(Row._make(row), queue, priority, locked_by)))
+
+
+def _die_with_the_worker() -> None:
+    """A worker that was killed has lost its lease: what runs for it here must not go on for long."""
+    worker = multiprocessing.parent_process()
+    if worker is not None:
+        worker.join()
+        os._exit(1)
 
 
 def _run_one(place: tuple[str, str, str], job: Job) -> tuple[str, Any]:

@@ -7,9 +7,9 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 _log = logging.getLogger("dibs.worker")
-_LONGEST_PAUSE = 15.0
 
 
 class Service(ABC):
@@ -19,6 +19,8 @@ class Service(ABC):
     """
 
     name = "service"
+    longest_pause = 5.0
+    """Seconds between two tries at most, so that all works again soon after a database has come back."""
 
     def __init__(self) -> None:
         self._wake = threading.Event()
@@ -67,18 +69,27 @@ class Service(ABC):
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
-            pause = self._round()
+            pause = self._round(self.tick)
             if pause > 0 and not self._stopping.is_set():
                 self._wake.wait(pause)
             self._wake.clear()
-        self.closed()
+        self._round(self.closed)
 
-    def _round(self) -> float:
+    def _round(self, work: Callable[[], float | None]) -> float:
         try:
-            pause = self.tick()
+            pause = work()
         except Exception as error:  # noqa: BLE001 - a service outlives whatever a round may meet, and says so
-            self._failures += 1
-            pause = min(_LONGEST_PAUSE, 0.1 * float(2 ** min(self._failures, 8))) * random.uniform(0.5, 1.0)
+            return self._failed(error)
+        if self._failures:
+            _log.info("%s works again after %d failures", self.name, self._failures)
+            self._failures = 0
+        self.succeeded_at = time.monotonic()
+        return pause or 0.0
+
+    def _failed(self, error: Exception) -> float:
+        self._failures += 1
+        pause = min(self.longest_pause, 0.1 * float(2 ** min(self._failures, 8))) * random.uniform(0.5, 1.0)
+        if self._failures.bit_count() == 1:  # said less and less often
             _log.warning(
                 "%s failed %d times, last success %.1f s ago, next try in %.1f s: %s: %s",
                 self.name,
@@ -88,9 +99,4 @@ class Service(ABC):
                 type(error).__name__,
                 error,
             )
-            return pause
-        if self._failures:
-            _log.info("%s works again after %d failures", self.name, self._failures)
-            self._failures = 0
-        self.succeeded_at = time.monotonic()
         return pause

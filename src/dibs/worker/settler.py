@@ -89,7 +89,7 @@ class Settler(Service):
         """Find the outcome the database refuses; its job's lease expires, and the reaper counts it as a crash."""
         if len(batch) == 1:
             _log.error("the outcome of %r cannot be stored: %s", batch[0][0], error)
-            self._hold.remove([batch[0][0].id])
+            self._hold.remove([batch[0][0]])
             return
         for item in batch:
             self._store([item])
@@ -102,7 +102,7 @@ class Settler(Service):
             if item.problem is not None
         }
         lost = self._line.call(lambda: settle(self._dialect, items, attempts))
-        self._hold.remove([item[0] for item in items])
+        self._hold.remove([attempt for attempt, _ in batch])
         self.settled += len(items) - len(lost)
         self.lost += len(lost)
         for job_id in lost:

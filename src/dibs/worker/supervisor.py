@@ -31,6 +31,7 @@ class Seat:
     deaths: int = 0
     started_at: float = 0.0
     not_before: float = 0.0
+    told: int = 0
     done: bool = field(default=False)
 
 
@@ -40,30 +41,38 @@ class Supervisor:
     def __init__(self, command: Sequence[str], count: int) -> None:
         self._command = list(command)
         self._seats = [Seat(number) for number in range(1, count + 1)]
-        self._stopping = threading.Event()
+        self._asked = 0
+        self._news = threading.Event()
         self._leash, self._held_end = os.pipe()
 
     def run(self) -> int:
         """Supervise until all have ended well, or until told to stop. Answers 0, or 1 if one had to be killed."""
         with stopped_by_signals(self._ask, self._ask):
-            while not self._stopping.is_set() and not all(seat.done for seat in self._seats):
+            while not self._over():
                 for seat in self._seats:
                     self._look_after(seat)
-                self._stopping.wait(TICK)
+                self._news.wait(TICK)
+                self._news.clear()
             codes = [seat.process.wait() for seat in self._seats if seat.process is not None]
         os.close(self._leash)
         os.close(self._held_end)
         return 0 if all(code == 0 for code in codes) else 1
 
     def _ask(self) -> None:
-        """Pass the wish to stop on; the second one forces, here as there."""
-        self._stopping.set()
-        for seat in self._seats:
-            if seat.process is not None and seat.process.poll() is None:
-                seat.process.terminate()
+        """Somebody wants this to stop: passed on by the loop that also starts processes, so that none is missed."""
+        self._asked += 1
+        self._news.set()
+
+    def _over(self) -> bool:
+        if self._asked:
+            return all(seat.process is None or seat.process.poll() is not None for seat in self._seats)
+        return all(seat.done for seat in self._seats)
 
     def _look_after(self, seat: Seat) -> None:
         now = time.monotonic()
+        if self._asked:
+            self._pass_on(seat)
+            return
         if seat.process is None:
             if now >= seat.not_before and not seat.done:
                 self._start(seat, now)
@@ -79,9 +88,16 @@ class Supervisor:
         _log.warning("worker process %d ended with code %d; the next starts in %.1f s", seat.number, code, pause)
         seat.process, seat.not_before = None, now + pause
 
+    def _pass_on(self, seat: Seat) -> None:
+        """Tell a process as often as we were told: the second time forces, here as there."""
+        while seat.process is not None and seat.process.poll() is None and seat.told < self._asked:
+            seat.process.terminate()
+            seat.told += 1
+
     def _start(self, seat: Seat, now: float) -> None:
         environment = {**os.environ, LEASH: str(self._leash)}
-        seat.process = subprocess.Popen(self._command, env=environment, pass_fds=(self._leash,))
+        # A group of its own: a Ctrl-C in the terminal reaches the parent alone, and is passed on once.
+        seat.process = subprocess.Popen(self._command, env=environment, pass_fds=(self._leash,), process_group=0)
         seat.started_at = now
 
 

@@ -34,6 +34,9 @@ class Suspects:
         self._queue.clear()
         return waiting
 
+    def __len__(self) -> int:
+        return len(self._queue)
+
     @property
     def waiting(self) -> bool:
         """Whether claims must wait: a suspect is about to start, or has just started."""

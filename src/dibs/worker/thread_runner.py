@@ -10,7 +10,7 @@ from contextvars import Context, copy_context
 
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
-from dibs.worker.loop_runner import Finish, aborted
+from dibs.worker.loop_runner import Finish, aborted, given_up
 from dibs.worker.outcomes import Outcomes
 
 Work = Callable[[CurrentJob], None]
@@ -23,8 +23,9 @@ class Pool:
     take microseconds is run by one or two threads, and a batch of slow ones by all.
     """
 
-    def __init__(self, slots: int, work: Work, name: str) -> None:
+    def __init__(self, slots: int, hold: Hold, work: Work, name: str) -> None:
         self._slots = slots
+        self._hold = hold
         self._work = work
         self._name = name
         self._pending: deque[CurrentJob] = deque()
@@ -32,15 +33,23 @@ class Pool:
         self._idle = 0
         self._called = False
         self._threads: list[threading.Thread] = []
+        self._running: set[CurrentJob] = set()
         self._stopping = False
+        self.moved_at = 0.0
 
     @property
     def waiting(self) -> int:
         """Jobs that have not been started."""
         return len(self._pending)
 
+    @property
+    def stuck(self) -> int:
+        """Handlers that go on although their jobs have been given up."""
+        return sum(1 for attempt in tuple(self._running) if not self._hold.holds(attempt))
+
     def submit(self, attempts: Iterable[CurrentJob]) -> None:
         """Hand over a batch."""
+        self.moved_at = time.monotonic()
         self._pending.extend(attempts)
         self._call_one()
 
@@ -90,7 +99,11 @@ class Pool:
                 continue
             if self._pending:
                 self._call_one()
-            self._work(attempt)
+            self._running.add(attempt)
+            try:
+                self._work(attempt)
+            finally:
+                self._running.discard(attempt)
 
     def _rest(self) -> bool:
         """Wait for work. Answers False when there will be no more."""
@@ -110,19 +123,20 @@ class ThreadRunner(Pool):
     """Runs handlers in the pool's threads, each in a context of its own."""
 
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        super().__init__(slots, self._attend, "handler")
-        self._hold = hold
+        super().__init__(slots, hold, self._attend, "handler")
         self._outcomes = outcomes
         self._finish = finish
         self._blank: Context = copy_context()
 
     def _attend(self, attempt: CurrentJob) -> None:
-        self._blank.copy().run(self._run_handler, attempt)
+        self.moved_at = now = time.monotonic()
+        if not given_up(attempt, now, self._outcomes, self._finish):
+            attempt._started = now
+            self._blank.copy().run(self._run_handler, attempt)
 
     def _run_handler(self, attempt: CurrentJob) -> None:
         _current.set(attempt)
-        definition = attempt._definition
-        started = attempt._started = time.monotonic()
+        definition, started = attempt._definition, attempt._started
         try:
             value = definition.signature.call(definition.function, attempt.job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises, SystemExit too, is its job's failure

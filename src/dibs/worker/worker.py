@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from dibs.model.outcome import Back
 from dibs.store.access import Store
 from dibs.store.claimer import Claimer
 from dibs.task.registry import Registry
@@ -20,12 +19,13 @@ from dibs.worker.attempt import CurrentJob
 from dibs.worker.bell import Listener
 from dibs.worker.chores import Chores, duties
 from dibs.worker.fetcher import Fetcher
+from dibs.worker.guard import Guard
 from dibs.worker.hold import Hold
 from dibs.worker.keeper import Keeper
 from dibs.worker.line import Line
 from dibs.worker.loop_runner import LoopRunner
 from dibs.worker.options import Settings, check
-from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.outcomes import Outcomes
 from dibs.worker.process_runner import ProcessRunner
 from dibs.worker.roll_call import RollCall
 from dibs.worker.service import Service
@@ -37,7 +37,9 @@ from dibs.worker.thread_runner import ThreadRunner
 
 _log = logging.getLogger("dibs.worker")
 FLUSH = 3.0
-"""Seconds at the end of the grace that are kept for handing jobs back."""
+"""Seconds at the end of the grace that are kept for handing jobs back; half of a shorter grace."""
+LEAST = 1.0
+"""Seconds an end may take at least."""
 
 
 class Runner(Protocol):
@@ -46,6 +48,16 @@ class Runner(Protocol):
     @property
     def waiting(self) -> int:
         """Jobs that have not been started."""
+        ...
+
+    @property
+    def moved_at(self) -> float:
+        """When a job was last started or handed over."""
+        ...
+
+    @property
+    def stuck(self) -> int:
+        """Handlers that go on although their jobs have been given up."""
         ...
 
     def submit(self, attempts: list[CurrentJob]) -> None:
@@ -104,19 +116,21 @@ class Worker:
         settings, dialect = self.settings, self._store.dialect
         self.hold = Hold()
         slots, cpus = settings.concurrency, min(settings.concurrency, settings.processes_limit)
-        parts = (self.hold, self._outcomes, self._finish)
+        self.settler = Settler(self._line(), dialect, self.hold, lambda: any(map(_waiting, self._runners.values())))
+        parts = (self.hold, self._outcomes, self.settler.add)
         self._runners: dict[str, Runner] = {
             "loop": LoopRunner(slots, *parts),
             "thread": ThreadRunner(slots, *parts),
             "process": ProcessRunner(cpus, *parts),
         }
-        self.settler = Settler(self._line(), dialect, self.hold, lambda: any(map(_waiting, self._runners.values())))
-        self.keeper = Keeper(self._line(), dialect, self.hold, self._outcomes, self._runners, self._finish)
+        self.guard = Guard(self.hold, self._outcomes, self._runners, self.settler.add)
+        self.keeper = Keeper(self._line(), dialect, self.hold, self.guard.lose)
         self.fetcher = self._fetcher(self._line(), settings)
         chores = self._line()
         self._roll_call = RollCall(self._line(), self, self._tasks)
         self.services: list[Service] = [
             self.settler,
+            self.guard,
             self.keeper,
             self.fetcher,
             Chores(chores, self.id, duties(chores, dialect)),
@@ -124,7 +138,7 @@ class Worker:
         ]
         if self._hears():
             self.services.append(Listener(self._store, self.fetcher.ring))
-        self.fetcher.put_back = self._finish
+        self.fetcher.put_back = self.settler.add
         self.settler.on_settled = self.fetcher.nudge
 
     def _fetcher(self, line: Line, settings: Settings) -> Fetcher:
@@ -139,9 +153,6 @@ class Worker:
 
     def _line(self) -> Line:
         return Line(self._store)
-
-    def _finish(self, attempt: CurrentJob, settlement: Settlement) -> None:
-        self.settler.add(attempt, settlement)
 
     def start(self) -> None:
         """Start in the background."""
@@ -194,19 +205,20 @@ class Worker:
         if self._stopped:
             return
         self._stopped = True
-        end = time.monotonic() + max(self.settings.grace, FLUSH)
+        end = time.monotonic() + max(self.settings.grace, LEAST)
+        flush = min(FLUSH, max(self.settings.grace, LEAST) / 2)
         self.fetcher.stop()
-        self.fetcher.join(FLUSH)
+        self.fetcher.join(flush)
         self._hand_back([attempt for runner in self._runners.values() for attempt in runner.take_back()])
         self._hand_back(self.fetcher.take_back())
-        self._wait_for_handlers(end - FLUSH)
-        self._cut_off()
-        drained = self.settler.drain(min(end, time.monotonic() + FLUSH))
-        self._end_services(drained)
+        self._wait_for_handlers(end - flush)
+        self._cut_off(flush / 3)
+        drained = self.settler.drain(min(end, time.monotonic() + flush))
+        self._end_services(drained, end)
 
     def _hand_back(self, attempts: list[CurrentJob]) -> None:
         for attempt in attempts:
-            self._finish(attempt, self._outcomes.returned_unrun(attempt))
+            self.settler.add(attempt, self._outcomes.returned_unrun(attempt))
 
     def _wait_for_handlers(self, end: float) -> None:
         while time.monotonic() < end and not self._hurry.is_set() and self._unfinished():
@@ -215,28 +227,29 @@ class Worker:
     def _unfinished(self) -> list[CurrentJob]:
         return [attempt for attempt in self.hold.attempts() if not attempt._settled]
 
-    def _cut_off(self) -> None:
+    def _cut_off(self, patience: float) -> None:
         """The grace is over: stop what runs. The attempt does not count, for it is not the job's fault."""
         for attempt in self._unfinished():
             _log.warning("job %s did not finish within the grace and is handed back", attempt.id)
-            self.keeper.stop_handler(attempt, "shutdown")
-        patience = time.monotonic() + min(1.0, FLUSH / 3)
-        while self._unfinished() and time.monotonic() < patience:
+            self.guard.stop_handler(attempt, "shutdown")
+        end = time.monotonic() + patience
+        while self._unfinished() and time.monotonic() < end:
             time.sleep(0.005)
         for attempt in self._unfinished():
             # A thread that does not listen: its job starts elsewhere only after this process has had time to exit.
-            back: Back = self._outcomes.returned_unrun(attempt, delay=5_000_000)
-            self._finish(attempt, back)
+            self.settler.add(attempt, self._outcomes.cut_off(attempt, delay=5_000_000))
 
-    def _end_services(self, drained: bool) -> None:
+    def _end_services(self, drained: bool, end: float) -> None:
         if self.fetcher.ring in self._store.listeners:
             self._store.listeners.remove(self.fetcher.ring)
         for service in self.services:
             service.stop()
         for runner in self._runners.values():
             runner.stop(0.5)
+        # A service that waits for a database that does not answer is left behind: its thread ends with the process.
+        end = max(end, time.monotonic() + 0.5)
         for service in self.services:
-            service.join(2.0)
+            service.join(max(0.0, end - time.monotonic()))
         left = len(self.hold)
         if drained and not left:
             _log.info("worker %s stopped, %d jobs settled", self.id, self.settler.settled)
