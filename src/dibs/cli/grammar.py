@@ -172,4 +172,8 @@ def _DEBUG() -> Option:
 as_json = option("--json", "as_json", key="option.json", is_flag=True)
 confirmed = option("--yes", "-y", key="option.yes", is_flag=True)
 rehearse = option("--dry-run", key="option.dry_run", is_flag=True)
-pass_target = click.make_pass_decorator(Target, ensure=True)
+
+
+def pass_target(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command what the common options lead to, as its first argument."""
+    return click.make_pass_decorator(Target, ensure=True)(function)

@@ -57,8 +57,7 @@ def say(key: str, /, **values: object) -> str:
 
     Keys are written out where they are said: a test compares them with the catalogues, both ways.
     """
-    text = catalogue(_chosen)[key]
-    return text.format(**values) if values else text
+    return catalogue(_chosen)[key].format(**values)
 
 
 def knows(key: str) -> bool:

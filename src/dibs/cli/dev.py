@@ -1,0 +1,86 @@
+"""`dibs dev`: one worker in one process, started again whenever the code changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from dibs.cli import output
+from dibs.cli.grammar import argument, command, option, pass_target
+from dibs.cli.kinds import Whole
+from dibs.cli.names import complete_queue
+from dibs.cli.problems import OK
+from dibs.cli.target import Target
+from dibs.messages import say
+
+
+@command("dev", examples=("dibs dev", "dibs dev shop.jobs:jobs --queues mail"))
+@argument("application", key="argument.app", metavar="[APP]", required=False)
+@option("--queues", key="option.queues", metavar="NAME[:LIMIT],...", shell_complete=complete_queue)
+@option("--concurrency", key="option.concurrency", type=Whole(1, 10_000))
+@option("--once", key="option.once", is_flag=True)
+@pass_target
+def dev(target: Target, application: str | None, once: bool, **given: Any) -> int:
+    """Migrates by itself, whatever the database: this is for development."""
+    target.app = application or target.app
+    if once:
+        return _work(target, given)
+    return Reloader([sys.executable, "-m", "dibs", *sys.argv[1:], "--once"], target.url).run()
+
+
+def _work(target: Target, given: dict[str, Any]) -> int:
+    from dibs.cli.worker import work
+
+    found = target.application()
+    found.dibs.migrate()
+    return work(found, given)
+
+
+class Reloader:
+    """Keeps one child at work: a changed file ends it and starts the next. A child that failed waits for a change."""
+
+    def __init__(self, command: list[str], url: str | None) -> None:
+        from dibs.worker.supervisor import LEASH
+
+        self._command = command
+        self._leash, self._held_end = os.pipe()
+        self._environment = {**os.environ, LEASH: str(self._leash), **({"DIBS_URL": url} if url else {})}
+        self._stopping = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        """Until a signal: the first asks the child to end, the second forces it."""
+        from dibs.cli.reload import changes
+        from dibs.worker.signals import stopped_by_signals
+
+        with stopped_by_signals(self._ask, self._ask):
+            self._start()
+            for changed in changes(Path.cwd(), self._stopping):
+                if self._stopping.is_set():
+                    break
+                output.note(say("dev.changed", files=", ".join(sorted(changed)[:3])))
+                self._end()
+                self._start()
+            self._end()
+        return OK
+
+    def _start(self) -> None:
+        # In a session of its own a Ctrl-C at the terminal reaches it once, through us, and not twice.
+        self._child = subprocess.Popen(
+            self._command, env=self._environment, pass_fds=(self._leash,), start_new_session=True
+        )
+
+    def _end(self) -> None:
+        if self._child is not None:
+            if self._child.poll() is None and not self._stopping.is_set():
+                self._child.terminate()
+            self._child.wait()
+
+    def _ask(self) -> None:
+        self._stopping.set()
+        if self._child is not None and self._child.poll() is None:
+            self._child.terminate()

@@ -1,0 +1,137 @@
+"""`dibs worker run`: run jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any
+
+from dibs.cli import output
+from dibs.cli.grammar import argument, command, option, pass_target
+from dibs.cli.kinds import SPAN, OneOf, Whole
+from dibs.cli.names import complete_queue
+from dibs.cli.problems import problem
+from dibs.cli.target import Target
+from dibs.messages import say
+
+if TYPE_CHECKING:
+    from dibs.cli.application import Found
+
+PORT = Whole(0, 65_535)
+
+
+@command(
+    "worker.run",
+    examples=("dibs worker run app:jobs --queues mail:10,default", "dibs worker run --processes 2 --until-empty"),
+)
+@argument("application", key="argument.app", metavar="[APP]", required=False)
+@option("--queues", key="option.queues", metavar="NAME[:LIMIT],...", shell_complete=complete_queue)
+@option("--concurrency", key="option.concurrency", type=Whole(1, 10_000))
+@option("--processes", key="option.processes", type=Whole(1, 1_000))
+@option("--until-empty", key="option.until_empty", is_flag=True)
+@option("--grace", key="option.grace", type=SPAN)
+@option("--lease", key="option.lease", type=SPAN)
+@option("--poll-only", key="option.poll_only", is_flag=True)
+@option("--name", key="option.worker_name", metavar="NAME")
+@option("--health-port", key="option.health_port", type=PORT)
+@option("--health-host", key="option.health_host", default="127.0.0.1", show_default=True)
+@option("--log-level", key="option.log_level", type=OneOf(("debug", "info", "warning", "error")))
+@pass_target
+def run(target: Target, application: str | None, **given: Any) -> int:
+    """Until a signal: the first asks, the second forces."""
+    from dibs.cli.configured import whole
+
+    target.app = application or target.app
+    processes = whole("processes", given.pop("processes"), 1, 1_000)
+    found = target.application()
+    _check(found, given)
+    if processes > 1:
+        return _supervise(target, found, processes, given)
+    return work(found, given)
+
+
+def work(found: Found, given: dict[str, Any]) -> int:
+    """Run one worker in this process, until it is told to stop."""
+    from dibs.cli.configured import log_to_terminal, value, whole
+
+    log_to_terminal(given.get("log_level"))
+    dibs = found.dibs
+    worker = dibs.worker(
+        queues_of(given.get("queues")),
+        concurrency=whole("concurrency", given.get("concurrency"), 1, 10_000),
+        grace=SPAN.convert(value("grace", given.get("grace")), None, None),
+        lease=given.get("lease"),
+        name=given.get("name"),
+        wakeups="poll" if given.get("poll_only") else "auto",
+    )
+    output.note(say("worker.starts", id=worker.id, url=dibs.url))
+    output.note(say("worker.tasks", count=len(dibs.tasks), names=", ".join(sorted(task.name for task in dibs.tasks))))
+    with ExitStack() as stack:
+        if given.get("health_port"):
+            stack.enter_context(_health(worker.health, given))
+        settled = worker.run(until_empty=bool(given.get("until_empty")))
+    output.done(say("worker.stopped", count=settled))
+    return 0
+
+
+def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
+    """`mail:10,default` as the queues of a worker, and how many jobs of each may run at once."""
+    from dibs.cli.configured import value
+    from dibs.errors import InvalidOption
+
+    given = value("queues", text)
+    if not given:
+        return None
+    words = given.split(",") if isinstance(given, str) else [str(word) for word in given]
+    names: dict[str, int | None] = {}
+    for word in words:
+        name, colon, limit = word.strip().partition(":")
+        if colon and not (limit.isdecimal() and 1 <= int(limit) <= 10_000):
+            raise problem(InvalidOption, "bad-queues", word=word)
+        names[name] = int(limit) if colon else None
+    caps = {name: limit for name, limit in names.items() if limit is not None}
+    return caps if len(caps) == len(names) else _mixed(names, caps)
+
+
+def _mixed(names: dict[str, int | None], caps: dict[str, int]) -> Any:
+    """Some queues with a limit and some without: those without may use every slot."""
+    return {name: caps.get(name, 10_000) for name in names} if caps else list(names)
+
+
+def _check(found: Found, given: dict[str, Any]) -> None:
+    """Refuse now what every process would refuse later; say what cannot be meant."""
+    from dibs.errors import UnknownTask
+
+    if not len(found.dibs.tasks):
+        raise problem(UnknownTask, "no-tasks", app=found.name)
+    queues = queues_of(given["queues"])
+    used = {task.options.queue for task in found.dibs.tasks}
+    for name in queues or ():
+        if name not in used and name not in {state.name for state in found.dibs.queues()}:
+            output.warn("queue-without-jobs", queue=name, names=", ".join(sorted(used)))
+
+
+def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) -> int:
+    """Start the same command in several processes, each with one worker; the health of all is told by this one."""
+    from dibs.cli.configured import log_to_terminal
+    from dibs.worker.supervisor import Supervisor
+
+    log_to_terminal(given["log_level"])
+    if target.url:
+        os.environ["DIBS_URL"] = target.url
+    output.note(say("worker.supervises", count=count, app=found.name))
+    found.dibs.close()
+    alone = ["--processes", "1", "--health-port", "0"]  # what is written last counts
+    supervisor = Supervisor([sys.executable, "-m", "dibs", *sys.argv[1:], *alone], count)
+    with ExitStack() as stack:
+        if given["health_port"]:
+            stack.enter_context(_health(supervisor.health, given))
+        return supervisor.run()
+
+
+def _health(health: Callable[[], dict[str, float]], given: dict[str, Any]) -> AbstractContextManager[None]:
+    from dibs.cli.health_port import serving
+
+    return serving(health, given["health_host"], given["health_port"])
