@@ -111,13 +111,12 @@ class Handle(Generic[R]):
 
 
 def _pauses(timeout: Duration | None, job_id: str) -> Iterator[float]:
-    """How long to wait between looks: short at first, growing, never past the deadline."""
+    """How long to wait between looks: short at first, growing, with a last look at the deadline."""
     limit = None if timeout is None else seconds(timeout, "timeout")
     end = None if limit is None else time.monotonic() + limit
-    pause = _FIRST_PAUSE
-    while True:
+    pause, left = _FIRST_PAUSE, _LONGEST_PAUSE
+    while left > 0:
         left = _LONGEST_PAUSE if end is None else end - time.monotonic()
-        if left < 0:
-            raise ResultTimeout(f"Job {job_id} has not ended after {limit:g} seconds.")
-        yield min(pause, max(left, 0.001))
+        yield min(pause, max(left, 0.0))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
+    raise ResultTimeout(f"Job {job_id} has not ended after {limit:g} seconds.")
