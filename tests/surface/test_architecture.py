@@ -8,21 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.surface.rules import ARROWS
 from tests.surface.source import Module, modules
-
-ARROWS: dict[str, tuple[str, ...]] = {
-    "errors": (),
-    "messages": (),
-    "model": ("errors",),
-    "task": ("errors", "model"),
-    "store": ("errors", "model"),
-    "worker": ("errors", "model", "task", "store"),
-    "door": ("errors", "model", "task", "store"),
-    "cli": ("errors", "messages", "model", "task", "store", "door", "worker", "__init__"),
-    "__init__": ("errors", "model", "door", "worker"),
-    "__main__": ("cli",),
-}
-"""Room -> rooms it may import. docs/architecture.md draws the same."""
 
 RULE = "errors <- model <- task, store <- door, worker <- cli: imports go one way (docs/architecture.md)"
 

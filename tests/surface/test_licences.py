@@ -35,7 +35,7 @@ def _closure() -> set[str]:
 
 
 def _licence(found: Distribution) -> str:
-    told = found.metadata.get("License-Expression") or found.metadata.get("License") or ""
+    told = next((line for key in ("License-Expression", "License") for line in found.metadata.get_all(key) or []), "")
     classifiers = [line.rpartition(" :: ")[2] for line in found.metadata.get_all("Classifier") or []]
     named = [line for line in classifiers if "icense" in line and line != "OSI Approved"]
     return told if 0 < len(told) < 60 else " ".join(named)
