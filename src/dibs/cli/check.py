@@ -84,7 +84,6 @@ def _findings(target: Target) -> Iterator[Finding]:
             yield _warning("database", "file-missing", url=door.url)
             return
         yield from _database(door)
-        yield from _workers(door)
     except DibsError as error:
         yield _failed("database", error)
 
@@ -115,14 +114,20 @@ def _database(door: Dibs) -> Iterator[Finding]:
         yield _failed("schema", error)
         return
     yield Finding("schema", "ok", say("db.current"))
+    if door.behind_pooler():
+        yield _warning("database", "pooler")
+    yield _clock(door)
+    yield from _workers(door)
+
+
+def _clock(door: Dibs) -> Finding:
     before = datetime.now(UTC)
     theirs = door.clock()
     after = datetime.now(UTC)
     skew = (theirs - before - (after - before) / 2).total_seconds()
     if abs(skew) > SKEW + (after - before).total_seconds():
-        yield _warning("clock", "clock-skew", skew=output.span(abs(skew)))
-    else:
-        yield Finding("clock", "ok", say("check.clock_ok"))
+        return _warning("clock", "clock-skew", skew=output.span(abs(skew)))
+    return Finding("clock", "ok", say("check.clock_ok"))
 
 
 def _workers(door: Dibs) -> Iterator[Finding]:

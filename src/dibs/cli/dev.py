@@ -33,10 +33,11 @@ def dev(target: Target, application: str | None, once: bool, **given: Any) -> in
 
 
 def _work(target: Target, given: dict[str, Any]) -> int:
-    from dibs.cli.worker import work
+    from dibs.cli.worker import introduce, work
 
     found = target.application()
     found.dibs.migrate()
+    introduce(found)
     return work(found, given)
 
 

@@ -125,10 +125,12 @@ def _section(formatter: click.HelpFormatter, title: str, rows: Sequence[tuple[st
             formatter.write_dl(rows)
 
 
-def command(path: str, *, examples: Sequence[str] = (), app: bool = True, url: bool = True) -> Callable[[F], Command]:
+def command(
+    path: str, *, examples: Sequence[str] = (), app: bool = True, url: bool = True
+) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function, with the options that every command takes."""
 
-    def make(function: F) -> Command:
+    def make(function: Callable[..., Any]) -> Command:
         params: list[click.Parameter] = list(reversed(getattr(function, "__click_params__", [])))
         params += [item for item, wanted in ((_URL(), url), (_APP(), app), (_DEBUG(), True)) if wanted]
         return Command(path.rpartition(".")[2], path=path, examples=examples, callback=function, params=params)

@@ -174,7 +174,5 @@ def _pages(door: Dibs, action: Action, wanted: dict[str, Any], total: int) -> in
 
 
 def _summary(verb: str, count: int, rehearsed: bool) -> None:
-    if rehearsed:
-        output.note(say("act.would", verb=say(f"verb.{verb}"), count=count))
-    else:
-        output.done(say("act.did", verb=say(f"verb.{verb}"), count=count))
+    tell = output.note if rehearsed or not count else output.done
+    tell(say("act.would" if rehearsed else "act.did", verb=say(f"verb.{verb}"), count=count))

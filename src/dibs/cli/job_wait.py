@@ -38,7 +38,7 @@ def wait(target: Target, job_id: str, timeout: str | None, as_json: bool) -> int
 @pass_target
 def watch(target: Target, job_id: str, timeout: str | None, as_lines: bool) -> int:
     """One line for each change, until the job has ended."""
-    last = None
+    record = last = None
     for record in _looks(target.door(), job_id, timeout):
         seen = (record.status, record.attempts, record.token)
         if seen == last:
@@ -49,15 +49,13 @@ def watch(target: Target, job_id: str, timeout: str | None, as_lines: bool) -> i
         else:
             attempts = f"{record.attempts}/{record.max_attempts}"
             error = output.safe(record.last_error or "") if record.status in ("retrying", "dead") else ""
-            output.line(f"{output.safe(record.status.value):<10} {attempts}  {error}".rstrip())
-        final = record
-    return OK if final.status == "completed" else FAILED
+            output.line(f"{record.status.value:<10} {attempts}  {error}".rstrip())
+    return OK if record is not None and record.status == "completed" else FAILED
 
 
 def wait_and_tell(door: Dibs, job_id: str, timeout: str | None, as_json: bool) -> int:
     """Wait for a job and print its result."""
-    for record in _looks(door, job_id, timeout):
-        final = record
+    *_, final = _looks(door, job_id, timeout)
     if as_json:
         output.document(final)
     elif final.status == "completed":
@@ -83,11 +81,12 @@ def _looks(door: Dibs, job_id: str, timeout: str | None) -> Iterator[JobRecord]:
         yield record
         if record.status.final:
             return
-        if end is not None and time.monotonic() >= end:
-            raise problem(ResultTimeout, "still-waiting", id=job_id, status=record.status.value, timeout=timeout)
-        if not warned and time.monotonic() > started + 1:
+        over = end is not None and time.monotonic() >= end
+        if not warned and (over or time.monotonic() > started + 1):
             warned = True
             warn_without_worker(door, record.queue)
+        if over:
+            raise problem(ResultTimeout, "still-waiting", id=job_id, status=record.status.value, timeout=timeout)
         time.sleep(pause if end is None else max(0.0, min(pause, end - time.monotonic())))
         pause = min(pause * 1.3, _LONGEST_PAUSE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -45,12 +45,11 @@ def _target(ctx: click.Context) -> Target:
     return ctx.find_object(Target) or Target()
 
 
-def _items(typed: str, names: object) -> list[CompletionItem]:
+def _items(typed: str, names: Callable[[], Iterable[str]]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    assert callable(names)
     try:
-        found: Iterable[str] = list(names())
+        found = list(names())
     except DibsError:
         # Whatever is wrong is told when the command is run; a shell in the middle of a line cannot show it.
         return []

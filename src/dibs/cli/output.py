@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dibs.messages import say
+from dibs.messages import language, say
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,7 +95,8 @@ def warn(code: str, **values: object) -> None:
 def complain(cause: str, remedy: str, code: str) -> None:
     """An error: what is wrong, what to do about it, and where to read more."""
     head = click.style(say("error.word"), fg="red", bold=True)
-    click.echo(f"{head} {_lines(cause)}", err=True, color=coloured(sys.stderr))
+    gap = "" if language() == "zh" else " "
+    click.echo(f"{head}{gap}{_lines(cause)}", err=True, color=coloured(sys.stderr))
     if remedy:
         note(f"  {_lines(remedy)}")
     if code != "usage":
@@ -104,7 +105,7 @@ def complain(cause: str, remedy: str, code: str) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
     """Rows under titles. States get their colour."""
-    console(sys.stdout).print(grid(columns, rows, right))
+    _print(grid(columns, rows, right))
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> RenderableType:
@@ -113,7 +114,9 @@ def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequen
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, header_style="bold")
+    made = Table(
+        box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False, header_style="bold"
+    )
     for index, title in enumerate(columns):
         made.add_column(title, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
@@ -129,7 +132,7 @@ def pairs(values: Mapping[str, object]) -> None:
     made = Table.grid(padding=(0, 2))
     for name, value in values.items():
         made.add_row(Text(name, style="bold"), Text(safe(value), style=_COLOURS.get(str(value), ""), overflow="fold"))
-    console(sys.stdout).print(made)
+    _print(made)
 
 
 def compact(value: object) -> str:
@@ -202,6 +205,17 @@ def step(bar: Progress | None, count: int) -> None:
     """Move a bar."""
     if bar is not None:
         bar.advance(bar.task_ids[0], count)
+
+
+def _print(what: RenderableType) -> None:
+    """Print on standard output; into a pipe without the blanks that fill a column."""
+    if sys.stdout.isatty():
+        console(sys.stdout).print(what)
+        return
+    paper = console(sys.stdout)
+    with paper.capture() as caught:
+        paper.print(what)
+    click.echo("\n".join(text.rstrip() for text in caught.get().splitlines()), color=coloured(sys.stdout))
 
 
 def _lines(text: str) -> str:

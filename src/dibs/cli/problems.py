@@ -81,7 +81,7 @@ def tell_unexpected(error: BaseException, debug: bool) -> int:
     """Print what should never happen: a bug of dibs."""
     from dibs.cli.output import complain
 
-    shown = f"{type(error).__name__}: {error}"
+    shown = f"{type(error).__name__}: {error}".rstrip(".")
     complain(say("error.unexpected.cause", error=shown), say("error.unexpected.remedy"), "unexpected")
     if debug:
         _show_traceback(error)

@@ -27,7 +27,8 @@ def list_queues(target: Target, as_json: bool) -> None:
     if as_json:
         output.document({"queues": queues})
         return
-    titles = [say("title.queue"), *LIVE[:4], say("title.held"), say("title.oldest"), *ENDED[:2], say("title.paused")]
+    titles = [say("title.queue"), *map(str.upper, LIVE[:4]), say("title.held"), say("title.oldest")]
+    titles += [*map(str.upper, ENDED[:2]), say("title.paused")]
     output.table(titles, [_row(queue) for queue in queues], right=range(1, 9))
     if not queues:
         output.note(say("queue.none"))

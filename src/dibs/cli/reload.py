@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import threading
 from collections.abc import Iterator
@@ -14,11 +15,10 @@ _IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "b
 
 def changes(folder: Path, stop: threading.Event) -> Iterator[set[str]]:
     """The names of the files that have changed, each time some have, until `stop` is set."""
-    try:
-        import watchfiles
-    except ImportError:
+    if importlib.util.find_spec("watchfiles") is None:
         yield from _looked_for(folder, stop)
         return
+    watchfiles = importlib.import_module("watchfiles")
     for found in watchfiles.watch(folder, stop_event=stop, watch_filter=lambda _, path: _ours(Path(path), folder)):
         yield {os.path.relpath(path, folder) for _, path in found}
 

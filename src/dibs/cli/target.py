@@ -57,7 +57,9 @@ class Target:
 
         if not create and not door.exists:
             raise problem(DatabaseMissing, "file-missing", url=door.url)
-        click.get_current_context().call_on_close(door.close)
+        context = click.get_current_context(silent=True)
+        if context is not None:  # there is none while a shell completes a word
+            context.call_on_close(door.close)
         return door
 
 

@@ -69,7 +69,7 @@ def _head(door: Dibs) -> RenderableType:
 def _queues(door: Dibs) -> RenderableType:
     from dibs.cli.queue import ENDED, LIVE, describe
 
-    titles = [say("title.queue"), *LIVE, *ENDED[:2], say("title.oldest")]
+    titles = [say("title.queue"), *map(str.upper, LIVE), *map(str.upper, ENDED[:2]), say("title.oldest")]
     rows = [
         (
             queue["name"],

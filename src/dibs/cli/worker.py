@@ -42,11 +42,14 @@ PORT = Whole(0, 65_535)
 def run(target: Target, application: str | None, **given: Any) -> int:
     """Until a signal: the first asks, the second forces."""
     from dibs.cli.configured import whole
+    from dibs.worker.supervisor import LEASH
 
     target.app = application or target.app
     processes = whole("processes", given.pop("processes"), 1, 1_000)
     found = target.application()
     _check(found, given)
+    if LEASH not in os.environ:
+        introduce(found)
     if processes > 1:
         return _supervise(target, found, processes, given)
     return work(found, given)
@@ -66,14 +69,18 @@ def work(found: Found, given: dict[str, Any]) -> int:
         name=given.get("name"),
         wakeups="poll" if given.get("poll_only") else "auto",
     )
-    output.note(say("worker.starts", id=worker.id, url=dibs.url))
-    output.note(say("worker.tasks", count=len(dibs.tasks), names=", ".join(sorted(task.name for task in dibs.tasks))))
     with ExitStack() as stack:
         if given.get("health_port"):
             stack.enter_context(_health(worker.health, given))
         settled = worker.run(until_empty=bool(given.get("until_empty")))
     output.done(say("worker.stopped", count=settled))
     return 0
+
+
+def introduce(found: Found) -> None:
+    """Say what will be run, and where."""
+    names = ", ".join(sorted(task.name for task in found.dibs.tasks))
+    output.note(say("worker.starts", app=found.name, url=found.dibs.url, count=len(found.dibs.tasks), names=names))
 
 
 def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
@@ -121,7 +128,7 @@ def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) 
     log_to_terminal(given["log_level"])
     if target.url:
         os.environ["DIBS_URL"] = target.url
-    output.note(say("worker.supervises", count=count, app=found.name))
+    output.note(say("worker.supervises", count=count))
     found.dibs.close()
     alone = ["--processes", "1", "--health-port", "0"]  # what is written last counts
     supervisor = Supervisor([sys.executable, "-m", "dibs", *sys.argv[1:], *alone], count)

@@ -153,6 +153,17 @@ class Inspecting(Door):
         """Async form of `clock`."""
         return await self._in_thread(self.clock)
 
+    def behind_pooler(self) -> bool:
+        """Whether a pooler such as PgBouncer stands in between, and the URL does not say so by ?pooler=transaction."""
+        if not self.store.database.audible:
+            return False
+        with self.store.session() as (session, _):
+            return self.store.translated(lambda: self.store.database.pooled(session))
+
+    async def abehind_pooler(self) -> bool:
+        """Async form of `behind_pooler`."""
+        return await self._in_thread(self.behind_pooler)
+
     def _find(self, which: Filter, limit: int, cursor: str | None) -> Sequence[str]:
         return self._call(lambda: job_operations.find(self.store.dialect, which, limit, cursor))
 

@@ -52,6 +52,10 @@ class Database(Protocol):
         """Whether there is something to connect to, as far as one can tell without connecting."""
         ...
 
+    def pooled(self, session: Any) -> bool:
+        """Whether a connection pooler stands between us and the server."""
+        ...
+
     def migrator(self, session: Any) -> Migrator:
         """Who changes the tables, over a connection that `connect` made."""
         ...

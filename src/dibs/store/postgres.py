@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -36,6 +37,8 @@ _CONNECT = {
 }
 _MISSING = frozenset({"42P01", "3F000", "42703", "42883"})
 _REPLAY = frozenset({"40P01", "40001", "55P03"})
+_NO_DATABASE = re.compile(r'FATAL: +database ".+" does not exist')
+"""While connecting, libpq gives no SQLSTATE, only the server's words."""
 CAN = Can(
     move_rows_in_one_statement=True,
     load_in_bulk=True,
@@ -90,6 +93,11 @@ class PostgresDatabase:
     def exists(self) -> bool:
         """A server does not make databases by itself: connecting tells."""
         return True
+
+    def pooled(self, session: OwnPsycopgSession) -> bool:
+        """Whether a pooler stands in between: it tells clients a process number of its own making."""
+        real = session.connection.execute("select pg_backend_pid()").fetchone()
+        return real != (session.connection.info.backend_pid,)
 
     def migrator(self, session: OwnPsycopgSession) -> PostgresMigrator:
         """Who changes the tables."""
@@ -148,12 +156,12 @@ def _sqlstate(error: BaseException) -> str | None:
 def explain(error: BaseException) -> DibsError | None:
     """An error of the driver in dibs' words, or None if it is not dibs' to explain."""
     state = _sqlstate(error)
-    text = " ".join(str(error).split())[:500]
+    text = _message(error)
     if state in _MISSING and "dibs" in text:
         return SchemaOutdated(f"This database lacks tables that dibs needs: {text}.")
     if state == "23505" and "job_" in text:
         return Conflict(f"A live job has this id or unique key already: {text}.", "Look at that job, then try again.")
-    if state == "3D000":
+    if state == "3D000" or (state is None and _NO_DATABASE.search(text)):
         return DatabaseMissing(f"{text}.", "Create it first: createdb NAME")
     if state in ("28P01", "28000"):
         return DatabaseUnreachable(f"The server refused the login: {text}.", "Check user and password in the URL.")
@@ -166,6 +174,13 @@ def explain(error: BaseException) -> DibsError | None:
     if state is not None and (state[:2] == "08" or state in ("57P01", "57P02", "57P03", "53300")):
         return DatabaseUnreachable(f"The connection to PostgreSQL ended: {text}.")
     return None
+
+
+def _message(error: BaseException) -> str:
+    """What the server says, without the excerpt of the statement; it has told us which one that is."""
+    original = getattr(error, "orig", None) or error
+    primary = getattr(getattr(original, "diag", None), "message_primary", None)
+    return " ".join(str(primary or error).split())[:500].rstrip(".?")
 
 
 def _without_password(parts: Any) -> str:

@@ -70,6 +70,10 @@ class SqliteDatabase:
         """Whether the file is there; connecting would make it."""
         return self.path is None or self.path.exists()
 
+    def pooled(self, _session: OwnSqliteSession) -> bool:
+        """Nothing stands between a program and its file."""
+        return False
+
     def migrator(self, session: OwnSqliteSession) -> SqliteMigrator:
         """Who changes the tables."""
         return SqliteMigrator(session.connection)

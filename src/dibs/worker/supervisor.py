@@ -58,6 +58,11 @@ class Supervisor:
         os.close(self._held_end)
         return 0 if all(code == 0 for code in codes) else 1
 
+    def health(self) -> dict[str, float]:
+        """For each process: zero while it lives or has ended well, else the seconds since it was last started."""
+        now = time.monotonic()
+        return {f"process {seat.number}": 0.0 if _well(seat) else now - seat.started_at for seat in self._seats}
+
     def _ask(self) -> None:
         """Somebody wants this to stop: passed on by the loop that also starts processes, so that none is missed."""
         self._asked += 1
@@ -99,6 +104,10 @@ class Supervisor:
         # A group of its own: a Ctrl-C in the terminal reaches the parent alone, and is passed on once.
         seat.process = subprocess.Popen(self._command, env=environment, pass_fds=(self._leash,), process_group=0)
         seat.started_at = now
+
+
+def _well(seat: Seat) -> bool:
+    return seat.done or (seat.process is not None and seat.process.poll() is None)
 
 
 def stop_with_parent(stop: Callable[[], None]) -> None:
