@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until
 
 
 class ByHand:
-    """Drives one worker: `fetch` claims and starts, `settle` stores, `beat` keeps leases."""
+    """Drives one worker: `fetch` claims and starts, `settle` stores, `beat` keeps leases, `watch` gives them up."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
@@ -23,6 +23,8 @@ class ByHand:
         """One round of the fetcher, as if somebody had rung; answers what the worker holds."""
         self.worker.fetcher.ring()
         self.worker.fetcher.tick()
+        if self.worker.fetcher._suspects:
+            self.worker.fetcher.tick()  # a suspect is started by the round after the one that claimed it
         return self.held
 
     @property
@@ -30,10 +32,15 @@ class ByHand:
         """The attempts this worker holds."""
         return self.worker.hold.attempts()
 
-    def beat(self) -> None:
-        """One round of those who keep leases and watch limits."""
-        self.worker.keeper.tick()
+    def watch(self) -> None:
+        """One round of the guard, who watches limits and leases."""
         self.worker.guard.tick()
+
+    def beat(self) -> None:
+        """A beat for everything that is held."""
+        for attempt in self.held:
+            attempt._beat_at = 0.0
+        self.worker.keeper.tick()
 
     def finished(self, count: int = 1) -> None:
         """Wait until so many outcomes wait to be stored."""

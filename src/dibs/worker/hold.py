@@ -1,4 +1,4 @@
-"""What this worker holds: claimed jobs on their way to an outcome, and how long such jobs take."""
+"""What this worker holds: claimed jobs on their way to an outcome."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dibs.worker.attempt import CurrentJob
-
-_WEIGHT = 0.3
-AHEAD = 0.1
-"""Seconds of work held ahead of the running jobs: enough to never wait for a claim, too little to hoard."""
+from dibs.worker.pace import Pace
 
 
 class Hold:
@@ -19,11 +16,8 @@ class Hold:
     def __init__(self) -> None:
         self._held: dict[str, CurrentJob] = {}
         self._lock = threading.Lock()
-        self._mean: float | None = None
-        self.running = 0
-        self.finished = 0
-        self.busy_seconds = 0.0
-        self._seen = (0, 0.0)
+        self.pace = Pace()
+        self.pace_of_processes = Pace()
 
     def add(self, attempts: Iterable[CurrentJob]) -> None:
         """Take attempts in."""
@@ -62,27 +56,3 @@ class Hold:
     def by_queue(self) -> Counter[str]:
         """How many are held of each queue."""
         return Counter(attempt.job.queue for attempt in self.attempts())
-
-    def record(self, seconds: float) -> None:
-        """A handler ran so long. Called once a job by the runners."""
-        self.finished += 1
-        self.busy_seconds += seconds
-
-    def mean_seconds(self, now: float) -> float | None:
-        """The moving average of how long handlers run, those that are running now included."""
-        finished, busy = self.finished, self.busy_seconds
-        count, spent = finished - self._seen[0], busy - self._seen[1]
-        if count > 0:
-            latest = spent / count
-            self._mean = latest if self._mean is None else self._mean + _WEIGHT * (latest - self._mean)
-            self._seen = (finished, busy)
-        ages = [now - attempt._started for attempt in self.attempts() if attempt._started] if count == 0 else []
-        oldest = sum(ages) / len(ages) if ages else 0.0
-        return self._mean if not ages else max(self._mean or 0.0, oldest)
-
-    def ahead(self, now: float, slots: int, most: int) -> int:
-        """How many jobs may be held beyond the running ones: as many as take a tenth of a second."""
-        mean = self.mean_seconds(now)
-        if mean is None:
-            return 0
-        return min(most, int(AHEAD / max(mean, 1e-6) * slots))

@@ -188,7 +188,7 @@ class LoopRunner:
         finally:
             self._running.discard(attempt)
             attempt._stop = None
-        self._hold.record(time.monotonic() - started)
+        self._hold.pace.record(time.monotonic() - started)
         return not carrier.cancelling() and copy_context() == before
 
     def _aborted(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> None:

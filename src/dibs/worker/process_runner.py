@@ -76,7 +76,8 @@ class ProcessRunner(Pool):
         settlement = self._run_in_child(attempt)
         if settlement is not None:
             self._finish(attempt, settlement)
-        self._hold.record(time.monotonic() - started)
+        for pace in (self._hold.pace, self._hold.pace_of_processes):
+            pace.record(time.monotonic() - started)
 
     def _run_in_child(self, attempt: CurrentJob) -> Settlement | None:
         name = threading.current_thread().name

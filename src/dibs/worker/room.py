@@ -10,8 +10,6 @@ from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 from dibs.worker.options import Settings
 
-MOST_AHEAD = 2_000
-
 
 class Runner(Protocol):
     """What is asked of a runner."""
@@ -37,7 +35,7 @@ class Room:
         slots = self._settings.concurrency - sum(runner.stuck for runner in self._runners.values())
         if slots <= 0:
             return 0
-        ahead = self._hold.ahead(time.monotonic(), slots, MOST_AHEAD)
+        ahead = self._hold.pace.ahead(time.monotonic(), slots, self._hold.attempts())
         room = slots + ahead - len(self._hold)
         # A worker whose buffer is nearly full waits for a batch worth of room: a claim costs the same for one job.
         return room if room >= min(slots, 1 + ahead // 4) else 0
@@ -71,6 +69,5 @@ class Room:
     def _free_processes(self) -> int:
         """How many more jobs may be held for processes; below zero, how many too many are held."""
         processes = min(self._settings.concurrency, self._settings.processes_limit)
-        ahead = self._hold.ahead(time.monotonic(), processes, MOST_AHEAD)
-        held = sum(attempt._definition.run_in == "process" for attempt in self._hold.attempts())
-        return processes + ahead - held
+        held = [attempt for attempt in self._hold.attempts() if attempt._definition.run_in == "process"]
+        return processes + self._hold.pace_of_processes.ahead(time.monotonic(), processes, held) - len(held)

@@ -144,7 +144,7 @@ class ThreadRunner(Pool):
             self._finish(attempt, settlement or self._outcomes.raised(attempt, error))
         else:
             self._finish(attempt, self._outcomes.returned(attempt, value))
-        self._hold.record(time.monotonic() - started)
+        self._hold.pace.record(time.monotonic() - started)
 
     def abort(self, attempt: CurrentJob) -> None:
         """A thread cannot be stopped: `job.cancelled` is true now, and the rest is up to the handler."""
