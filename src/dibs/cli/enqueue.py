@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @command(
     "enqueue",
     examples=(
-        "dibs enqueue hello name=世界 --wait",
+        "dibs enqueue hello name=Ada --wait",
         "dibs enqueue resize image=cat.png sizes:=[100,200] --in 5m --queue media",
         "dibs enqueue report --at '2027-01-04 09:00 Asia/Shanghai' --unique report-2027-01-04",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ def watch(target: Target, job_id: str, timeout: str | None, as_lines: bool) -> i
 
 def wait_and_tell(door: Dibs, job_id: str, timeout: str | None, as_json: bool) -> int:
     """Wait for a job and print its result."""
-    *_, final = _looks(door, job_id, timeout)
+    final = deque(_looks(door, job_id, timeout), maxlen=1)[0]
     if as_json:
         output.document(final)
     elif final.status == "completed":
