@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from dibs import Dibs
 from dibs.worker import Worker
 from dibs.worker.attempt import CurrentJob
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 class ByHand:
@@ -73,6 +74,15 @@ class ByHand:
             runner.stop(5.0)
         for service in self.worker.services:
             service.closed()
+
+
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """`wait_until` for a handler on the loop: it can be cancelled, and lets others go on."""
+    loop = asyncio.get_running_loop()
+    deadline, never = loop.time() + seconds, loop.create_future()
+    while not condition():
+        assert loop.time() < deadline, "waited in vain"
+        await asyncio.wait([never], timeout=0.002)
 
 
 @contextmanager

@@ -178,7 +178,7 @@ class LoopRunner:
         try:
             value = await definition.signature.call(definition.function, attempt.job)
         except asyncio.CancelledError:
-            if attempt._abort is None and self._ended.done():
+            if attempt._abort is None and self._stopping:
                 raise
             self._aborted(attempt, carrier)
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - what a handler raises is its job's
