@@ -65,14 +65,16 @@ class Servers:
             self._template = self._template or migrated_file(self._folder)
             return fresh_sqlite(folder, self._template)
         if name not in self._made:
-            url = given_servers().get(name)
-            if url is None:
-                _unavailable(name)
-            self._made[name] = self.stack.enter_context(fresh_postgres(name, str(url), self._worker))
+            made = fresh_postgres(name, server_url(name), self._worker)
+            self._made[name] = self.stack.enter_context(made)
         return self._made[name]
 
 
-def _unavailable(name: str) -> None:
+def server_url(name: str) -> str:
+    """The administrator's URL of a server; skips or fails the test if it is missing."""
+    url = given_servers().get(name)
+    if url is not None:
+        return url
     reason = f"{name} is not available: DIBS_TEST_SERVERS does not name it; `python3 tests/run.py` starts it"
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)

@@ -155,7 +155,7 @@ class Working(Door):
         held = list(jobs)
         lease = micros(extend, "extend")
         lost = self._call(lambda: beat(self.store.dialect, [(job.id, job.token, 0) for job in held], lease))
-        return [job for job in held if job.id in lost]
+        return _lost(held, lost)
 
     async def aheartbeat_many(self, jobs: Iterable[Job], extend: Duration = 60) -> list[Job]:
         """Async form of `heartbeat_many`."""
@@ -226,8 +226,16 @@ class Working(Door):
 
     def _settle(self, jobs: Sequence[Job], settlements: Sequence[Settlement]) -> list[Job]:
         attempts = {job.id: (job.attempts, job.locked_by) for job in jobs}
-        lost = self._call(lambda: settle(self.store.dialect, settlements, attempts))
-        return [job for job in jobs if job.id in lost]
+        once = list({(item.id, item.token): item for item in settlements}.values())
+        return _lost(jobs, self._call(lambda: settle(self.store.dialect, once, attempts)))
+
+
+def _lost(jobs: Sequence[Job], ids: set[str]) -> list[Job]:
+    """The jobs that are lost: by their id, and every older claim of a job that is here twice."""
+    newest: dict[str, int] = {}
+    for job in jobs:
+        newest[job.id] = max(job.token, newest.get(job.id, 0))
+    return [job for job in jobs if job.id in ids or job.token < newest[job.id]]
 
 
 def _refuse_lost(lost: Sequence[Job]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dibs.model.duration import Micros
 from dibs.model.outcome import Back, Final
@@ -30,7 +29,9 @@ def settle(
     done: set[str] = set()
     crashed = [item for item in troubled if isinstance(item, Final) and item.crash]
     if crashed:
-        yield sql("count_crashes", **_fence(dialect, crashed))
+        batch = dialect.columns("batch", ids=[item.id for item in crashed], tokens=[item.token for item in crashed])
+        yield sql("count_crashes", **batch)
+        finals = [item._replace(token=item.token + 1) if item.crash else item for item in finals]
     if finals:
         done |= yield from _archive(dialect, finals)
     if backs:
@@ -92,12 +93,9 @@ def _add_errors(
 
 def _settled_before(dialect: Dialect, missing: Sequence[Settlement]) -> Operation[set[str]]:
     """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
-    rows: Rows = yield sql("settled_by", **_fence(dialect, missing))
+    ids, tokens, outcomes, *_ = zip(*missing, strict=True)
+    rows: Rows = yield sql("settled_by", **dialect.columns("batch", ids=ids, tokens=tokens, outcomes=outcomes))
     return {row[0] for row in rows}
-
-
-def _fence(dialect: Dialect, items: Sequence[Settlement]) -> dict[str, Any]:
-    return dialect.columns("batch", ids=[item.id for item in items], tokens=[item.token for item in items])
 
 
 def beat(dialect: Dialect, held: Sequence[tuple[str, int, Micros | None]], lease: Micros) -> Operation[Lost]:

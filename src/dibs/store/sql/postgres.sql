@@ -139,11 +139,14 @@ returning cast(id as text), task, cast(payload as text), token, attempts, max_at
 
 -- name: peek plan: fresh
 -- For each lane from its mark: is there something to claim, and how long until the next job is due?
+-- Not EXISTS: PostgreSQL drops an ORDER BY in there, and then reads the whole table when it believes that any
+-- row will do.
 select lane.queue, lane.priority,
-       exists (select from dibs.job j
-                where j.queue = lane.queue and j.priority = lane.priority and j.lease_until is null
-                  and j.available_at <= :now and (j.available_at, j.id) >= (dibs.instant(lane.mark_at), lane.mark_id)
-                  and (select paused_at from dibs.queue where name = lane.queue) is null),
+       (select true from dibs.job j
+         where j.queue = lane.queue and j.priority = lane.priority and j.lease_until is null
+           and j.available_at <= :now and (j.available_at, j.id) >= (dibs.instant(lane.mark_at), lane.mark_id)
+           and (select paused_at from dibs.queue where name = lane.queue) is null
+         order by j.available_at, j.id limit 1),
        (select dibs.micros(j.available_at) - dibs.micros(:now) from dibs.job j
          where j.queue = lane.queue and j.priority = lane.priority and j.available_at > :now
          order by j.available_at, j.id limit 1)
@@ -178,8 +181,9 @@ select id, :now, available_at, claimed_at,
 returning cast(id as text)
 
 -- name: count_crashes plan: fresh
--- Jobs that end because their last holder was lost: the crash that ends them counts too.
-update dibs.job j set crashes = crashes + 1
+-- Jobs that end because their last holder was lost: the crash that ends them counts too, and a new token keeps
+-- what the lost holder may still have to say from passing as the outcome.
+update dibs.job j set crashes = crashes + 1, token = j.token + 1
   from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])))
        as c(id, token)
  where j.id = c.id and j.token = c.token and j.lease_until is not null
@@ -207,12 +211,15 @@ update dibs.job j set
  where j.id = b.id and j.token = b.token and j.lease_until > :now
 returning cast(j.id as text)
 
--- name: settled_by
+-- name: settled_by plan: fresh
 -- Of the jobs that a settle did not find: those that this very claim has settled before (a repeated answer).
-select cast(h.id as text)
-  from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])))
-       as e(id, token)
-  join dibs.history h on h.id = e.id and h.token = e.token
+-- LATERAL with a LIMIT is one plan: an index looked up for each, also while the history was never analysed.
+select cast(e.id as text)
+  from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])),
+              (select cast(cast(:outcomes as text) as text[]))) as e(id, token, outcome),
+       lateral (select from dibs.history h
+                 where h.id = e.id and h.token = e.token and h.outcome = e.outcome
+                 order by h.finished_at limit 1) settled
 
 -- name: add_errors
 -- What went wrong in attempts that did not succeed.
@@ -241,7 +248,7 @@ select dibs.micros(available_at), cast(id as text), (select count(*) from walked
 
 -- name: lock_expired plan: fresh
 -- Lock the expired ones among these; whoever is being settled or reaped by somebody else is skipped.
-select cast(id as text), token, attempts, crashes, worker_id, max_attempts,
+select cast(id as text) as found, token, attempts, crashes, worker_id, max_attempts,
        cast((select settings from dibs.queue where name = job.queue) as text), cast(options as text)
   from dibs.job
  where id = any (array(select unnest(cast(cast(:ids as text) as uuid[])))) and lease_until < :now
@@ -275,9 +282,9 @@ select case when status not in ('ready', 'retrying', 'scheduled') then status
        cast(result as text), last_error
   from dibs.jobs where id = cast(cast(:id as text) as uuid)
 
--- name: list_live
--- Ids of live jobs, newest first, after a cursor.
-select cast(id as text) from dibs.job
+-- name: list_live plan: fresh
+-- Ids of live jobs, newest first, after a cursor. The text has a name of its own: ORDER BY id would sort it.
+select cast(id as text) as found from dibs.job
  where (cast(:queue as text) is null or queue = :queue) and (cast(:task as text) is null or task = :task)
    and (cast(:statuses as text) is null or (
        case when lease_until is not null and started_at is null then 'claimed'
@@ -290,9 +297,9 @@ select cast(id as text) from dibs.job
    and (cast(:before as text) is null or id < cast(cast(:before as text) as uuid))
  order by id desc limit :limit
 
--- name: list_finished
+-- name: list_finished plan: fresh
 -- Ids of finished jobs, newest first, after a cursor.
-select cast(id as text) from dibs.history
+select cast(id as text) as found from dibs.history
  where (cast(:queue as text) is null or queue = :queue) and (cast(:task as text) is null or task = :task)
    and (cast(:statuses as text) is null or outcome = any (cast(cast(:statuses as text) as text[])))
    and (cast(:before as text) is null or id < cast(cast(:before as text) as uuid))

@@ -150,9 +150,10 @@ delete from dibs_job
 returning id
 
 -- name: count_crashes
--- Jobs that end because their last holder was lost: the crash that ends them counts too.
+-- Jobs that end because their last holder was lost: the crash that ends them counts too, and a new token keeps
+-- what the lost holder may still have to say from passing as the outcome.
 -- differs: the batch is one JSON array.
-update dibs_job set crashes = crashes + 1
+update dibs_job set crashes = crashes + 1, token = dibs_job.token + 1
   from (select value ->> 0 as id, value ->> 1 as token from json_each(:batch)) c
  where dibs_job.id = c.id and dibs_job.token = c.token and dibs_job.lease_until is not null
 
@@ -178,7 +179,8 @@ returning id
 -- name: settled_by
 -- Of the jobs that a settle did not find: those that this very claim has settled before (a repeated answer).
 -- differs: the batch is one JSON array.
-select h.id from json_each(:batch) e join dibs_history h on h.id = e.value ->> 0 and h.token = e.value ->> 1
+select h.id from json_each(:batch) e
+  cross join dibs_history h on h.id = e.value ->> 0 and h.token = e.value ->> 1 and h.outcome = e.value ->> 2
 
 -- name: add_errors
 -- What went wrong in attempts that did not succeed.
