@@ -19,6 +19,7 @@ from dibs.model.status import Status
 
 BURST = 5_000
 LEASE = "2s"
+"""Short, so that what the killed worker held comes back while one watches; the default is a minute."""
 DEADLINE = 50.0
 
 
@@ -76,7 +77,6 @@ class Story:
         return totals
 
     def _open(self) -> None:
-        self.jobs.configure("imports", lease=LEASE)
         for name in ("anna", "ben"):
             self._workers.append(self._start(name))
             self._tell(say("demo.worker_started", name=name, pid=self._workers[-1].pid))
@@ -93,7 +93,7 @@ class Story:
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         code = (
             "from dibs.cli.demo_tasks import jobs; import logging; logging.disable(logging.CRITICAL); "
-            f"jobs.worker(name={name!r}, concurrency=8, grace='5s').run()"
+            f"jobs.worker(name={name!r}, concurrency=8, lease={LEASE!r}, grace='5s').run()"
         )
         environment = {**os.environ, "DIBS_DEMO_URL": self._url}
         return subprocess.Popen([sys.executable, "-c", code], env=environment)
