@@ -100,7 +100,12 @@ def test_the_backoff_of_the_job_comes_before_that_of_task_and_queue(each: Dibs) 
 @pytest.mark.parametrize("raised", [True, False], ids=["raised", "returned"])
 @pytest.mark.parametrize(
     ("control", "status", "attempts"),
-    [(Snooze("1h"), "scheduled", 0), (Retry("1h"), "retrying", 1), (Cancel("no"), "cancelled", 1), (Discard(), "discarded", 1)],
+    [
+        (Snooze("1h"), "scheduled", 0),
+        (Retry("1h"), "retrying", 1),
+        (Cancel("no"), "cancelled", 1),
+        (Discard(), "discarded", 1),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_handler_decides_by_what_it_raises_or_returns(
