@@ -11,8 +11,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from dibs.cli.tree import root
 from tests.support.databases import Database
 from tests.surface.pages import Code, Page, Section, page, pages
 from tests.surface.source import ROOT
@@ -133,16 +135,35 @@ def _tests_in(path: str) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
+COMMAND = re.compile(r"(?:`|^\$ )dibs ([a-z]+)(?: ([a-z-]+))?")
+
+
+@pytest.mark.parametrize("found", pages(), ids=lambda found: found.name)
+def test_every_command_that_a_page_names_exists(found: Page) -> None:
+    named = {match for _, line, _ in found.lines() for match in COMMAND.findall(line)}
+    unknown = [words for words in named if not _is_command(*words)]
+    assert not unknown, f"{found.name} names commands that are not there: {unknown}"
+
+
+def _is_command(first: str, second: str) -> bool:
+    context = click.Context(root)
+    command = root.get_command(context, first)
+    if not isinstance(command, click.Group):
+        return command is not None
+    return not second or command.get_command(context, second) is not None
+
+
 def test_every_requirement_points_to_a_test_a_command_or_a_later_part() -> None:
     rows = _rows(page("docs/requirements.md"))
     assert len(rows) > 100
-    evidence = re.compile(r"`tests/[\w/]+\.py::\w+`|`dibs [\w\- ]+`|\]\([\w./#-]+\)|^Part [2-5]: not yet")
+    evidence = re.compile(r"`tests/[\w/]+\.py::\w+`|`dibs [\w\- ]+`|\]\([\w./#-]+\)|^Part [2-5]: not yet$")
     bare = [row[0] for row in rows if not evidence.search(row[-1])]
     assert not bare, f"no test, command, page or later part: {bare}"
 
 
 def _rows(found: Page) -> list[list[str]]:
-    rows = [line.strip("|").split(" | ") for _, line, code in found.lines() if not code and line.startswith("| S")]
+    wanted = re.compile(r"\| [SD]\d")
+    rows = [line.strip("|").split(" | ") for _, line, code in found.lines() if not code and wanted.match(line)]
     return [[cell.strip(" |") for cell in row] for row in rows]
 
 
