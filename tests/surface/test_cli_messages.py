@@ -147,7 +147,7 @@ def test_the_exit_code_of_a_page_is_that_of_its_error() -> None:
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, DibsError):
             error = kind("x")
-            found = re.search(rf"^### {problems.code_of(error)}\n.*?Exit code (\d)", ERRORS.text, re.M | re.S)
+            found = re.search(rf"^### {problems.code_of(error)}\n.*?Exit\s+code\s+(\d)", ERRORS.text, re.M | re.S)
             assert found, kind
             assert int(found[1]) == problems.exit_code(error), kind
 
