@@ -78,11 +78,12 @@ class Problem(NamedTuple):
 
 def describe(error: BaseException, kind: str = "error") -> Problem:
     """A problem from an exception: what a person needs to find the line that raised it."""
-    trace = "".join(traceback.format_exception(error))
+    told = traceback.TracebackException.from_exception(error)  # knows what to do with a __str__ that raises
+    trace = "".join(told.format())
     return Problem(
         kind,
         clean(type(error).__qualname__, 200),
-        clean(str(error), MESSAGE_LIMIT),
+        clean(str(told), MESSAGE_LIMIT),
         clean(trace[-TRACEBACK_LIMIT:], TRACEBACK_LIMIT),
     )
 
