@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dibs.door.base import Door
-from dibs.door.handle import Handle
+from dibs.door.handle import Handle, Handles
 from dibs.errors import DatabaseUnreachable, InvalidInput
 from dibs.model.identity import new_id, new_ids
 from dibs.model.job import Enqueued, NewJob
@@ -48,7 +48,7 @@ class Enqueueing(Door):
         """Async form of `enqueue`."""
         return await self._aenqueue(self._named(task, payload, dict(options)), connection)
 
-    def enqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> list[Handle[Any]]:
+    def enqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
         """Store many jobs in one transaction, in bulk; answers handles in the order given.
 
         >>> from dibs import Dibs
@@ -72,7 +72,7 @@ class Enqueueing(Door):
         again = partial(operations.enqueue_many_again, self.store.dialect, jobs, ids)
         return self._surely(partial(self._many, True, jobs, ids), again)
 
-    async def aenqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> list[Handle[Any]]:
+    async def aenqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
         """Async form of `enqueue_many`."""
         if connection is None:
             return await self._in_thread(self.enqueue_many, jobs)
@@ -133,9 +133,9 @@ class Enqueueing(Door):
     def _handle(self, answer: Enqueued) -> Handle[Any]:
         return Handle(cast("Dibs", self), *answer)
 
-    def _handles(self, answers: list[Enqueued]) -> list[Handle[Any]]:
+    def _handles(self, answers: list[Enqueued]) -> Sequence[Handle[Any]]:
         dibs = cast("Dibs", self)
-        return list(map(Handle, repeat(dibs), *zip(*answers, strict=True))) if answers else []
+        return Handles(dibs, answers)
 
 
 _DEFAULTS = JobOptions()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from dibs.errors import JobFailed, NotFound, ResultTimeout
 from dibs.model.duration import Duration, seconds
+from dibs.model.job import Enqueued
 from dibs.model.status import Status
 from dibs.store import jobs as job_operations
 
@@ -108,6 +109,32 @@ class Handle(Generic[R]):
                 status=ended.status,
             )
         return cast(R, ended.result)
+
+
+class Handles(Sequence[Handle[Any]]):
+    """The handles of a bulk load, in the order asked. Each is made when it is looked at: most never are."""
+
+    __slots__ = ("_answers", "_dibs")
+
+    def __init__(self, dibs: Dibs, answers: Sequence[Enqueued]) -> None:
+        self._dibs = dibs
+        self._answers = answers
+
+    @overload
+    def __getitem__(self, place: int) -> Handle[Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Handles: ...
+    def __getitem__(self, place: int | slice) -> Handle[Any] | Handles:
+        """One handle, or some."""
+        if isinstance(place, slice):
+            return Handles(self._dibs, self._answers[place])
+        return Handle(self._dibs, *self._answers[place])
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __repr__(self) -> str:
+        return f"<Handles of {len(self)} jobs>"
 
 
 def _pauses(timeout: Duration | None, job_id: str) -> Iterator[float]:

@@ -46,6 +46,7 @@ class Block:
         self.name = name
         self.text = text
         self.fresh = fresh
+        self.answers = text.startswith(("select", "with", "pragma")) or "returning" in text
         self.parameters = frozenset(found for found in _names(text) if found)
         self._compiled: dict[Style, tuple[str, tuple[str, ...]]] = {}
 

@@ -38,7 +38,7 @@ class PsycopgSession:
             params = self.dialect.bind(block, request.params)
             text, _ = block.compiled("pyformat")
             cursor.execute(text.encode(), params, prepare=False if block.fresh else None)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if block.answers else []
 
     def begin(self) -> None:
         """The transaction is the caller's."""
@@ -120,4 +120,4 @@ class AsyncPsycopgSession(AsyncSession):
             params = self.dialect.bind(block, request.params)
             text, _ = block.compiled("pyformat")
             await cursor.execute(text.encode(), params, prepare=False if block.fresh else None)
-            return await cursor.fetchall() if cursor.description else []
+            return await cursor.fetchall() if block.answers else []
