@@ -46,6 +46,13 @@ class Handle(Generic[R]):
     def __repr__(self) -> str:
         return f"<Handle {self.id}{'' if self.created else ' (existing)'}>"
 
+    def __eq__(self, other: object) -> bool:
+        """Two handles of one job are equal."""
+        return isinstance(other, Handle) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def status(self) -> Status:
         """Where the job stands now."""
         return self._ended().status
@@ -132,6 +139,13 @@ class Handles(Sequence[Handle[Any]]):
 
     def __len__(self) -> int:
         return len(self._answers)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to any sequence of the same handles in the same order, a list for example."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
     def __repr__(self) -> str:
         return f"<Handles of {len(self)} jobs>"
