@@ -31,7 +31,7 @@ def test_the_rest_still_runs_a_job_on_sqlite_without(piece: str) -> None:
 
 
 def test_a_job_still_runs_on_postgresql_without_sqlite(open_database: Callable[[str], Database]) -> None:
-    hidden = ["dibs.store.sqlite", "dibs.store.sessions.sqlite", "sqlite3", "aiosqlite"]
+    hidden = ["dibs.store.sqlite", "dibs.store.sessions.sqlite", "aiosqlite"]
     _run_smoke_test("SQLite", hidden, open_database("postgres18").url)
 
 

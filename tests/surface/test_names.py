@@ -17,7 +17,7 @@ from dibs.worker import Worker
 from dibs.worker.options import WorkerOptions
 
 VERBS = {
-    "task": ["function"],
+    "task": ["function", "options"],
     "register": ["handlers", "options"],
     "enqueue": ["task", "payload", "connection", "options"],
     "enqueue_many": ["jobs", "connection"],
@@ -33,7 +33,14 @@ VERBS = {
     "heartbeat_many": ["jobs", "extend"],
     "snooze_many": ["jobs", "delay"],
     "reclaim": ["limit"],
+    "find": ["queue", "task", "status", "limit", "cursor"],
+    "count": ["queue", "task", "status"],
+    "count_prunable": ["queue", "older_than"],
     "migrate": [],
+    "schema": [],
+    "schema_script": ["after"],
+    "clock": [],
+    "behind_pooler": [],
     "check_schema": [],
     "get": ["job_id"],
     "list": ["queue", "task", "status", "limit", "cursor"],
@@ -53,7 +60,7 @@ VERBS = {
 }
 """Verbs of `Dibs` with the parameters a caller may name."""
 
-WITHOUT_ASYNC_FORM = {"task", "register", "job", "worker"}
+WITHOUT_ASYNC_FORM = {"task", "register", "job", "worker", "schema_script"}
 """These touch no database."""
 
 HANDLE = {"status": [], "result": ["timeout"], "cancel": [], "retry": []}
