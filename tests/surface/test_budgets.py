@@ -19,6 +19,7 @@ PARAMETERS = 8
 PUBLIC_NAMES = 20
 CATCH_ALLS = 5
 WORDS_OF_A_TEST = 5
+SAME_LINES = 6
 VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "misc", "tools", "base_utils"})
 CATCHING_ALL = frozenset({"Exception", "BaseException"})
 WAITING_IS_THEIR_WORK = frozenset({"tests/servers"})
@@ -192,6 +193,29 @@ def test_no_module_is_named_after_nothing_in_particular() -> None:
     files = [*modules(), *modules_of_tests(), *(Module(path) for path in _other_files())]
     vague = [file.shown for file in files if VAGUE_NAMES & {*file.path.relative_to(ROOT).with_suffix("").parts}]
     assert not vague, _told(vague, "a module is named after what lives in it")
+
+
+def test_no_six_lines_of_a_function_stand_in_another_one_too() -> None:
+    places: dict[tuple[str, ...], list[str]] = {}
+    for module, function in _functions():
+        lines = _body(module, function)
+        for start in range(len(lines) - SAME_LINES + 1):
+            window = lines[start : start + SAME_LINES]
+            places.setdefault(tuple(text for _, text in window), []).append(f"{module.shown}:{window[0][0]}")
+    twice = [" and ".join(found) for found in places.values() if len(set(found)) > 1]
+    assert not twice, _told(twice, f"the same {SAME_LINES} lines twice have one name waiting for them")
+
+
+def _body(module: Module, function: Function) -> list[tuple[int, str]]:
+    """Number and text of the lines that do something, without signature and docstring."""
+    steps = function.body[1:] if ast.get_docstring(function) else function.body
+    if not steps:
+        return []
+    lines = module.text.splitlines()
+    numbered = [
+        (number, lines[number - 1].strip()) for number in range(steps[0].lineno, (function.end_lineno or 0) + 1)
+    ]
+    return [(number, text) for number, text in numbered if text and not text.startswith("#")]
 
 
 def test_every_module_class_and_public_function_says_what_it_promises() -> None:
