@@ -76,7 +76,7 @@ class PostgresDatabase:
         self.shown_url = _without_password(parts)
         self.dialect = dialect(clock)
         self._url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query, quote_via=quote)))
-        self._extra = {name: value for name, value in _CONNECT.items() if name not in query}
+        self._extra: dict[str, Any] = {name: value for name, value in _CONNECT.items() if name not in query}
 
     def connect(self) -> OwnPsycopgSession:
         """A new connection in autocommit mode; refuses a server that is too old."""
@@ -119,7 +119,7 @@ class PostgresDatabase:
                 self._url,
                 autocommit=True,
                 prepare_threshold=None if self.pooler else 5,
-                **self._extra,  # type: ignore[arg-type]
+                **self._extra,
             )
         except psycopg.Error as error:
             raise explain(error) or DatabaseUnreachable(f"{error}") from error

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dibs.model.duration import SECOND, micros
 from dibs.model.status import FINAL
@@ -49,7 +50,7 @@ class Chores(Service):
         """Do what is due."""
         if not self._known:
             for chore in self._chores:
-                self._line.call(lambda chore=chore: roll.add_chore(chore.name))  # type: ignore[misc]
+                self._line.call(partial(roll.add_chore, chore.name))
             self._known = True
         away = 0.0
         for chore in self._chores:
