@@ -54,7 +54,7 @@ def ended(job_id: str) -> Operation[Ended | None]:
 
 def find(dialect: Dialect, wanted: Filter, limit: int, before: str | None = None) -> Operation[list[str]]:
     """Ids of jobs that fit, newest first, those older than `before` only."""
-    found: list[str] = []
+    found: set[str] = set()  # a job that ends between the two statements is in both answers
     live = None if wanted.statuses is None else wanted.statuses - FINAL
     final = None if wanted.statuses is None else wanted.statuses & FINAL
     for name, statuses in (("list_live", live), ("list_finished", final)):
@@ -67,7 +67,7 @@ def find(dialect: Dialect, wanted: Filter, limit: int, before: str | None = None
                 before=before,
                 limit=limit,
             )
-            found += [row[0] for row in rows]
+            found |= {row[0] for row in rows}
     return sorted(found, reverse=True)[:limit]
 
 

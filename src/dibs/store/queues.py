@@ -88,8 +88,16 @@ def counts(span: Micros) -> Operation[Counts]:
         LaneCount(queue, priority, status, number, max(0.0, float(oldest or 0) / SECOND))
         for queue, priority, status, number, oldest in live
     ]
-    capped = any(row.jobs >= COUNT_CAP for row in counted) or sum(row[2] for row in finished) >= COUNT_CAP
+    capped = _capped(counted) or sum(row[2] for row in finished) >= COUNT_CAP
     return Counts(counted, [(row[0], row[1], row[2]) for row in finished], capped)
+
+
+def _capped(counted: Sequence[LaneCount]) -> bool:
+    """Whether a lane was not read to its end, or, where the cap is one for all lanes, whether that was reached."""
+    lanes: dict[tuple[str, int], int] = {}
+    for row in counted:
+        lanes[row.queue, row.priority] = lanes.get((row.queue, row.priority), 0) + row.jobs
+    return any(jobs >= COUNT_CAP for jobs in lanes.values()) or sum(lanes.values()) == COUNT_CAP
 
 
 def prune(

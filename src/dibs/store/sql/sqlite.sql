@@ -402,9 +402,12 @@ update dibs_queue set paused_at = null, pause_reason = null, updated_at = :now w
 
 -- name: configure
 -- Merge settings into those of a queue; null removes one.
--- differs: json_patch merges and removes nulls by itself.
+-- differs: json_patch merges what is nested, too; so what is about to be set is first removed.
 insert into dibs_queue (name, settings) values (:queue, json_patch('{}', :settings))
-on conflict (name) do update set settings = json_patch(dibs_queue.settings, :settings), updated_at = :now
+on conflict (name) do update
+   set settings = json_patch(json_patch(dibs_queue.settings,
+                                        (select json_group_object(key, null) from json_each(:settings))), :settings),
+       updated_at = :now
 
 -- name: settings
 -- The settings of every configured queue.
