@@ -59,8 +59,8 @@ class Dibs(Enqueueing, Working, Operating):
     """
 
     def __init__(self, url: str | None = None, *, payload_limit: int | None = None, clock: Clock | None = None) -> None:
-        limit = settings.find("payload_limit", payload_limit).value
-        Door.__init__(self, str(settings.find("url", url).value), int(limit), clock)
+        limit = settings.payload_limit(payload_limit)
+        Door.__init__(self, str(settings.find("url", url).value), limit, clock)
         self._lanes_seen = set()
         self._claimers = {}
         self._claiming = threading.Lock()

@@ -12,7 +12,9 @@ from dibs.errors import InvalidOption, NotFound
 from dibs.model.duration import Duration, micros, to_instant
 from dibs.model.identity import check_id
 from dibs.model.job import JobRecord
+from dibs.model.json_text import clean
 from dibs.model.names import check_name
+from dibs.model.outcome import MESSAGE_LIMIT
 from dibs.model.settings import QueueOptions, checked
 from dibs.model.status import FINAL, WAITING, Status
 from dibs.store import jobs as job_operations
@@ -139,7 +141,8 @@ class Operating(Inspecting):
     def pause(self, queue: str, reason: str | None = None) -> None:
         """Stop claims from a queue, everywhere and at once. What runs goes on."""
         name = check_name("queue", queue)
-        self._call(lambda: queue_operations.pause(name, reason))
+        said = None if reason is None else clean(str(reason), MESSAGE_LIMIT)
+        self._call(lambda: queue_operations.pause(name, said))
 
     async def apause(self, queue: str, reason: str | None = None) -> None:
         """Async form of `pause`."""

@@ -44,6 +44,15 @@ def find(name: str, given: Any = None, folder: Path | None = None) -> Setting:
     return Setting(DEFAULTS[name], "default")
 
 
+def payload_limit(given: Any = None) -> int:
+    """The setting of that name: bytes, as a whole number."""
+    value, origin = find("payload_limit", given)
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise InvalidOption(f"payload_limit={value!r} ({origin}) must be a whole number of bytes.")
+    return number
+
+
 def toml_table(folder: Path) -> tuple[Mapping[str, Any], str]:
     """dibs' table in dibs.toml (all of it) or in pyproject.toml ([tool.dibs]), and the file's name."""
     for name, path in (("dibs.toml", ()), ("pyproject.toml", ("tool", "dibs"))):

@@ -16,7 +16,7 @@ from dibs.model.backoff import DEFAULT_BACKOFF
 from dibs.model.duration import Duration, micros, seconds
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, Job
 from dibs.model.json_text import clean
-from dibs.model.names import check_name
+from dibs.model.names import check_key, check_name
 from dibs.model.outcome import (
     MESSAGE_LIMIT,
     Attempt,
@@ -191,7 +191,7 @@ class Working(Door):
             raise InvalidOption("queues and tasks are lists of names.", 'Write queues=["mail"].')
         chosen = None if queues is None else frozenset(check_name("queue", name) for name in queues)
         names = None if tasks is None else tuple(check_name("task", name) for name in tasks)
-        who = worker or f"{socket.gethostname()}:{os.getpid()}"
+        who = check_key("worker", worker) or f"{socket.gethostname()}:{os.getpid()}"
         span = None if lease is None else seconds(lease, "lease")
         key = (chosen, names, span, who)
         with self._claiming:

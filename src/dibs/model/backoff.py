@@ -44,7 +44,7 @@ class Backoff:
         >>> Backoff.fixed("30s").delay(7)
         datetime.timedelta(seconds=30)
         """
-        return cls._checked("fixed", delay, 1.0, jitter, "100w")
+        return cls._checked("fixed", delay, 1.0, jitter, "36500d")
 
     @classmethod
     def polynomial(cls, power: float = 2, unit: Duration = "1m", jitter: float = 0.0, cap: Duration = "1d") -> Backoff:
@@ -58,11 +58,13 @@ class Backoff:
 
     @classmethod
     def _checked(cls, shape: Shape, unit: Duration, factor: float, jitter: float, cap: Duration) -> Backoff:
-        if not 0 <= jitter <= 1:
-            raise InvalidOption(f"jitter={jitter!r} must be between 0 and 1.")
-        if not 0 <= factor <= 100:
-            raise InvalidOption(f"a backoff factor or power of {factor!r} must be between 0 and 100.")
-        return cls(shape, seconds(unit, "backoff"), float(factor), float(jitter), seconds(cap, "cap"))
+        return cls(
+            shape,
+            seconds(unit, "backoff"),
+            _between("a backoff's factor or power", factor, 100),
+            _between("a backoff's jitter", jitter, 1),
+            seconds(cap, "cap"),
+        )
 
     def delay(self, failures: int, spread: float | None = None) -> timedelta:
         """The wait after `failures` failures. `spread` in [0, 1] stands for the dice of the jitter."""
@@ -107,6 +109,19 @@ class Backoff:
             value.get("jitter", 0.0),
             value.get("cap", 86_400),
         )
+
+
+def check_backoff(value: Any) -> Backoff:
+    """Return what may be given as a backoff."""
+    if not isinstance(value, Backoff):
+        raise InvalidOption(f"backoff={value!r} is not a Backoff.", 'Use Backoff.fixed("30s") or the like.')
+    return value
+
+
+def _between(what: str, value: Any, most: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise InvalidOption(f"{what} of {value!r} must be a number between 0 and {most}.")
+    return float(value)
 
 
 DEFAULT_BACKOFF = Backoff.exponential()

@@ -41,7 +41,8 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
     if limit is not None and len(text) > limit:
         raise PayloadTooLarge(f"The {what} has {len(text):,} bytes, the limit is {limit:,}.", size=len(text))
     if _suspect(text):
-        _inspect(value, what, "$", 0)
+        # As it is, where NaN still is NaN, and as it will be read.
+        _inspect(msgspec.to_builtins(value, enc_hook=_pydantic_or_refuse), what, "$", 0)
         _inspect(decode(text), what, "$", 0)
     return text
 

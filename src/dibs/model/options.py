@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from dibs.errors import InvalidOption
-from dibs.model.backoff import Backoff
+from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import Duration, Micros, micros, seconds, to_instant
 from dibs.model.json_text import encode
 from dibs.model.names import check_key, check_name, check_priority
@@ -67,10 +67,10 @@ class JobOptions:
         return replace(self, **changes)
 
 
-def check_attempts(value: Any) -> int:
+def check_attempts(value: Any, name: str = "max_attempts") -> int:
     """Return a limit of attempts: 1 to 1,000."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000:
-        raise InvalidOption(f"max_attempts={value!r} must be a whole number from 1 to 1,000.")
+        raise InvalidOption(f"{name}={value!r} must be a whole number from 1 to 1,000.")
     return value
 
 
@@ -94,12 +94,10 @@ def _extra(given: Mapping[str, Any]) -> str | None:
     if "timeout" in given:
         extra["timeout"] = seconds(given["timeout"], "timeout")
     if "backoff" in given:
-        if not isinstance(given["backoff"], Backoff):
-            raise InvalidOption(f"backoff={given['backoff']!r} is not a Backoff.", "Use Backoff.fixed(...) etc.")
-        extra["backoff"] = given["backoff"].as_json()
+        extra["backoff"] = check_backoff(given["backoff"]).as_json()
     if given.get("tags"):
         tags = given["tags"]
-        if isinstance(tags, str) or len(tags) > _TAG_LIMIT:
+        if not isinstance(tags, (list, tuple, set, frozenset)) or len(tags) > _TAG_LIMIT:
             raise InvalidOption(f"tags={tags!r} must be a list of at most {_TAG_LIMIT} names.")
         extra["tags"] = [check_name("tag", tag) for tag in tags]
     return encode(extra, "options").decode() if extra else None

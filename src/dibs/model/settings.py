@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypedDict
 
 from dibs.errors import InvalidOption
-from dibs.model.backoff import Backoff
+from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import Duration, seconds
 from dibs.model.json_text import decode
 from dibs.model.options import check_attempts
@@ -84,12 +84,6 @@ def _lease(value: Any) -> float:
     return span
 
 
-def _backoff(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Backoff):
-        raise InvalidOption(f"backoff={value!r} is not a Backoff.", 'Use Backoff.fixed("30s") or the like.')
-    return value.as_json()
-
-
 def _retention(value: Any) -> dict[str, Any]:
     spans = value if isinstance(value, dict) else dict.fromkeys(DEFAULT_RETENTION, value)
     unknown = spans.keys() - DEFAULT_RETENTION.keys()
@@ -102,7 +96,7 @@ _CHECKS: dict[str, Any] = {
     "lease": _lease,
     "timeout": lambda value: seconds(value, "timeout"),
     "max_attempts": check_attempts,
-    "max_crashes": check_attempts,
-    "backoff": _backoff,
+    "max_crashes": lambda value: check_attempts(value, "max_crashes"),
+    "backoff": lambda value: check_backoff(value).as_json(),
     "retention": _retention,
 }

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dibs.errors import InvalidOption, UnknownTask
-from dibs.model.backoff import Backoff
+from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import seconds
 from dibs.model.names import check_name
-from dibs.model.options import JobOptions
+from dibs.model.options import JobOptions, check_attempts
 from dibs.task.signature import Signature
 
 RunIn = Literal["auto", "thread", "loop", "process"]
@@ -61,14 +61,14 @@ def define(
         raise InvalidOption("A def handler cannot run_in='loop': it would block it.", "Write async def.")
     place = ("loop" if is_async else "thread") if run_in == "auto" else run_in
     return Definition(
-        check_name("task", name or getattr(function, "__name__", None)),
+        check_name("task", getattr(function, "__name__", None) if name is None else name),
         function,
         options,
         place,
         is_async,
         None if timeout is None else seconds(timeout, "timeout"),
-        backoff,
-        max_crashes,
+        None if backoff is None else check_backoff(backoff),
+        None if max_crashes is None else check_attempts(max_crashes, "max_crashes"),
     )
 
 

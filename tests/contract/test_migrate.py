@@ -1,0 +1,185 @@
+"""Making and changing dibs' tables: whole, once, one program at a time, and never behind anybody's back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from dibs import Dibs
+from dibs.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+from dibs.store import migrate
+from dibs.store.migrate import Migration
+from tests.conftest import POSTGRES, Make, server_url
+
+
+@pytest.fixture(params=["sqlite", *POSTGRES])
+def bare(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str, dibs_on: Make) -> Iterator[str]:
+    """The URL of a database that dibs has never seen."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'bare.db'}"
+        return
+    url, name = server_url(request.param), f"bare_{worker_id}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"create database {name}".encode())
+        yield urlsplit(url)._replace(path=f"/{name}").geturl()
+        admin.execute(f"drop database {name} with (force)".encode())
+
+
+def _query(url: str, text: str) -> list[tuple[Any, ...]]:
+    connect: Callable[[], Any] = (
+        (lambda: sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None))
+        if url.startswith("sqlite")
+        else (lambda: psycopg.connect(url, autocommit=True))
+    )
+    with closing(connect()) as connection:
+        cursor = connection.execute(text)
+        return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+
+def _table(url: str) -> str:
+    return "dibs_migration" if url.startswith("sqlite") else "dibs.migration"
+
+
+def _steps() -> list[str]:
+    return [step.name for step in migrate.steps("postgres")]
+
+
+def test_a_migration_makes_everything_once(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    assert jobs.migrate() == _steps()
+    assert jobs.migrate() == []
+    assert dibs_on(bare).migrate() == []
+    jobs.check_schema()
+    assert jobs.enqueue("mail").created
+    assert _query(bare, f"select version, name from {_table(bare)} order by version") == [
+        (step.version, step.name) for step in migrate.steps(jobs.store.dialect.name)
+    ]
+
+
+def test_several_programs_may_migrate_at_once(bare: str, dibs_on: Make) -> None:
+    start = Barrier(6)
+
+    def migrate_together(jobs: Dibs) -> list[str]:
+        start.wait()
+        return jobs.migrate()
+
+    with ThreadPoolExecutor(6) as pool:
+        taken = list(pool.map(migrate_together, [dibs_on(bare) for _ in range(6)]))
+    assert sorted(taken) == [[]] * 5 + [_steps()]
+
+
+@pytest.mark.parametrize("bare", POSTGRES, indirect=True)
+@pytest.mark.parametrize("level", ["repeatable\\ read", "serializable"])
+def test_several_programs_may_migrate_at_any_default_isolation(bare: str, dibs_on: Make, level: str) -> None:
+    start = Barrier(4)
+
+    def migrate_together(jobs: Dibs) -> list[str]:
+        start.wait()
+        return jobs.migrate()
+
+    made = [dibs_on(f"{bare}?options=-c default_transaction_isolation={level}") for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(migrate_together, made)) == [[]] * 3 + [_steps()]
+
+
+def test_an_embedded_database_makes_its_own_tables_others_never(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    if bare.startswith("sqlite"):
+        assert jobs.enqueue("mail").status() == "ready"
+        return
+    for verb in (lambda: jobs.enqueue("mail"), jobs.dequeue, jobs.list, jobs.stats, jobs.check_schema):
+        with pytest.raises(SchemaOutdated, match="dibs db migrate"):
+            verb()
+    assert _query(bare, "select count(*) from pg_namespace where nspname = 'dibs'") == [(0,)]
+
+
+def test_a_step_that_fails_leaves_nothing_behind(bare: str, dibs_on: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = dibs_on(bare)
+    known = migrate.steps(jobs.store.dialect.name)
+    broken = Migration(99, "broken", "create table left_behind (id integer);\nselect no_such_function();\n")
+    monkeypatch.setattr(migrate, "steps", lambda _dialect: [*known, broken])
+    with pytest.raises(Exception, match="no_such_function"):
+        jobs.migrate()
+    tables = "sqlite_master" if bare.startswith("sqlite") else "information_schema.tables"
+    column = "name" if bare.startswith("sqlite") else "table_name"
+    assert _query(bare, f"select count(*) from {tables} where {column} in ('left_behind', 'job', 'dibs_job')") == [(0,)]
+    monkeypatch.undo()
+    assert jobs.migrate() == [step.name for step in known]
+
+
+def test_a_new_step_is_taken_by_an_old_database(bare: str, dibs_on: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = dibs_on(bare)
+    jobs.migrate()
+    known = migrate.steps(jobs.store.dialect.name)
+    monkeypatch.setattr(migrate, "steps", lambda _dialect: [*known, Migration(99, "later", "select 1;\n")])
+    with pytest.raises(SchemaOutdated, match="99"):
+        jobs.check_schema()
+    assert [step.applied for step in jobs.schema()] == [True] * len(known) + [False]
+    assert jobs.migrate() == ["later"]
+    jobs.check_schema()
+
+
+def test_tables_of_a_newer_version_are_refused(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    jobs.migrate()
+    _query(bare, f"insert into {_table(bare)} (version, name, checksum) values (9999, 'future', 'x')")
+    for verb in (jobs.migrate, jobs.check_schema, jobs.schema):
+        with pytest.raises(SchemaTooNew, match="9999"):
+            verb()
+    if bare.startswith("sqlite"):
+        with pytest.raises(SchemaTooNew, match="Upgrade dibs"):
+            dibs_on(bare).enqueue("mail")
+
+
+def test_a_step_that_was_applied_with_another_text_is_refused(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    jobs.migrate()
+    _query(bare, f"update {_table(bare)} set checksum = 'another'")
+    for verb in (jobs.migrate, jobs.check_schema):
+        with pytest.raises(DatabaseError, match="another text"):
+            verb()
+
+
+def test_the_printed_script_makes_what_a_migration_makes(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    script = jobs.schema_script()
+    if bare.startswith("sqlite"):
+        with closing(sqlite3.connect(bare.removeprefix("sqlite:///"))) as connection:
+            connection.executescript(script)
+    else:
+        with psycopg.connect(bare, autocommit=True) as connection:
+            connection.execute(script.encode())
+    assert jobs.migrate() == []
+    jobs.check_schema()
+    jobs.ack(jobs.dequeue()[0] if jobs.enqueue("mail").created else None)
+
+
+def test_a_lost_table_is_named_with_its_remedy(bare: str, dibs_on: Make) -> None:
+    jobs = dibs_on(bare)
+    jobs.migrate()
+    _query(bare, "drop view dibs_jobs" if bare.startswith("sqlite") else "drop view dibs.jobs")
+    _query(bare, "drop table dibs_job" if bare.startswith("sqlite") else "drop table dibs.job")
+    with pytest.raises(SchemaOutdated, match="dibs db migrate"):
+        jobs.enqueue("mail")
+
+
+def test_many_first_users_of_one_file_do_not_trip_over_each_other(tmp_path: Path, dibs_on: Make) -> None:
+    url, start = f"sqlite:///{tmp_path / 'new.db'}", Barrier(8)
+
+    def first_use(n: int) -> str:
+        jobs = dibs_on(url)
+        start.wait()
+        return jobs.enqueue("mail", {"n": n}).id
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(first_use, range(8)))
+    assert {job.id for job in dibs_on(url).dequeue(limit=9)} == set(ids)
