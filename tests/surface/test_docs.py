@@ -118,6 +118,19 @@ def _resolves(found: Page, target: str) -> bool:
     return not anchor or anchor in Page(file).anchors()
 
 
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = {ROOT / "README.md"}
+    while waiting:
+        path = waiting.pop()
+        reached.add(path)
+        local = {target.partition("#")[0] for _, target in Page(path).links() if "://" not in target}
+        linked = {(path.parent / target).resolve() for target in local if target}
+        folders = {path / "README.md" for path in linked if path.is_dir()}
+        waiting |= {path for path in linked | folders if path.suffix == ".md" and path.exists()} - reached
+    assert {found.path for found in pages()} <= reached
+
+
 TESTED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
