@@ -205,6 +205,18 @@ def test_the_crash_budget_of_a_queue_can_be_set(timed: Dibs, clock: FakeClock) -
     assert handle.status() == "dead"
 
 
+def test_the_crash_budget_of_a_task_travels_with_its_jobs(timed: Dibs, clock: FakeClock) -> None:
+    @timed.task(max_crashes=1)
+    def send() -> None: ...
+
+    plain, tagged = send.enqueue(), send.using(tags=["a"], timeout=5).enqueue()
+    assert len(timed.dequeue(limit=2, lease="10s")) == 2
+    clock.advance("11s")
+    assert timed.reclaim() == 2
+    assert (plain.status(), tagged.status()) == ("dead", "dead")
+    assert timed.get(tagged.id).tags == ("a",)
+
+
 def test_a_holder_lost_in_the_last_attempt_ends_the_job(timed: Dibs, clock: FakeClock) -> None:
     """In the documents such a job stays claimed for ever, and keeps its unique key."""
     handle = timed.enqueue("mail", max_attempts=1, unique="key")

@@ -142,5 +142,6 @@ class Dibs(Enqueueing, Working, Operating):
             options.get("backoff"),
             options.get("max_crashes"),
         )
+        definition.options = defaults.limited(definition.max_crashes)
         self.tasks.add(definition)
         return definition

@@ -139,6 +139,7 @@ class JobSettings(NamedTuple):
     timeout: float | None = None
     backoff: Backoff | None = None
     tags: tuple[str, ...] = ()
+    max_crashes: int | None = None
 
     @classmethod
     def read(cls, text: str | None) -> JobSettings:
@@ -151,6 +152,7 @@ class JobSettings(NamedTuple):
             value.get("timeout"),
             Backoff.from_json(backoff) if backoff else None,
             tuple(value.get("tags", ())),
+            value.get("max_crashes"),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 from dibs.errors import InvalidOption
 from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import Duration, Micros, micros, seconds, to_instant
-from dibs.model.json_text import encode
+from dibs.model.json_text import decode, encode
 from dibs.model.names import check_key, check_name, check_priority
 
 OnConflict = Literal["existing", "skip", "replace", "raise"]
@@ -64,7 +64,15 @@ class JobOptions:
         if not given:
             return self
         changes = {field: check(given) for field, names, check in _FIELDS if names & given.keys()}
-        return replace(self, **changes)
+        extra = _extra(given)
+        return replace(self, **changes, extra=self._with(extra)) if extra else replace(self, **changes)
+
+    def limited(self, max_crashes: int | None) -> JobOptions:
+        """These options with a task's crash budget: it travels with the job, for reapers that do not know the task."""
+        return self if max_crashes is None else replace(self, extra=self._with({"max_crashes": max_crashes}))
+
+    def _with(self, extra: dict[str, Any]) -> str:
+        return encode({**(decode(self.extra) if self.extra else {}), **extra}, "options").decode()
 
 
 def check_attempts(value: Any, name: str = "max_attempts") -> int:
@@ -89,7 +97,7 @@ def _on_conflict(given: Mapping[str, Any]) -> str:
     return str(choice)
 
 
-def _extra(given: Mapping[str, Any]) -> str | None:
+def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if "timeout" in given:
         extra["timeout"] = seconds(given["timeout"], "timeout")
@@ -100,7 +108,7 @@ def _extra(given: Mapping[str, Any]) -> str | None:
         if not isinstance(tags, (list, tuple, set, frozenset)) or len(tags) > _TAG_LIMIT:
             raise InvalidOption(f"tags={tags!r} must be a list of at most {_TAG_LIMIT} names.")
         extra["tags"] = [check_name("tag", tag) for tag in tags]
-    return encode(extra, "options").decode() if extra else None
+    return extra
 
 
 _FIELDS: tuple[tuple[str, frozenset[str], Any], ...] = (
@@ -111,5 +119,4 @@ _FIELDS: tuple[tuple[str, frozenset[str], Any], ...] = (
     ("unique", frozenset({"unique"}), lambda given: check_key("unique", given["unique"])),
     ("on_conflict", frozenset({"on_conflict"}), _on_conflict),
     ("max_attempts", frozenset({"max_attempts"}), lambda given: check_attempts(given["max_attempts"])),
-    ("extra", frozenset({"timeout", "backoff", "tags"}), _extra),
 )

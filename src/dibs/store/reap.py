@@ -58,6 +58,6 @@ def take_back(dialect: Dialect, ids: list[str]) -> Operation[tuple[int, int]]:
 def _policy(max_attempts: int | None, queue: QueueSettings, job: JobSettings) -> Policy:
     return Policy(
         max_attempts or queue.max_attempts or DEFAULT_MAX_ATTEMPTS,
-        queue.max_crashes or DEFAULT_MAX_CRASHES,
+        job.max_crashes or queue.max_crashes or DEFAULT_MAX_CRASHES,
         job.backoff or queue.backoff or DEFAULT_BACKOFF,
     )
