@@ -19,6 +19,8 @@ from typing import Any
 
 COMMAND = str(Path(sys.executable).parent / "dibs")
 PATIENCE = 60.0
+_AT_TERMINAL = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+"""Makes the screen the one whose Ctrl-C reaches the command: what a session opens first is its terminal."""
 SHOP = """
 from dibs import Dibs
 
@@ -115,22 +117,35 @@ class Terminal:
             process.communicate(timeout=PATIENCE)
 
     def at_screen(self, *arguments: object, keys: tuple[tuple[str, bytes], ...] = (), **environment: str) -> Answer:
-        """Run a command at a terminal of its own; each key is pressed when its text has appeared on the screen."""
-        child, screen = pty.fork()
-        if child == 0:
-            os.chdir(self.folder)
-            given = {**self.environment, "TERM": "xterm", "COLUMNS": "150", "LINES": "40", **environment}
-            os.execve(COMMAND, [COMMAND, *map(str, arguments)], given)
-        shown = _converse(screen, list(keys))
-        os.close(screen)
-        _, status = os.waitpid(child, 0)
-        return Answer(os.waitstatus_to_exitcode(status), shown, "")
+        """Run a command at a terminal of its own; each key is pressed when its text is on the screen."""
+        screen, theirs = pty.openpty()
+        given = {**self.environment, "TERM": "xterm", "COLUMNS": "150", "LINES": "40", **environment}
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-c", _AT_TERMINAL, COMMAND, *map(str, arguments)],
+            cwd=self.folder,
+            env=given,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            shown = _converse(screen, list(keys))
+            return Answer(process.wait(PATIENCE), shown, "")
+        finally:
+            os.close(screen)
+            process.kill()
+            process.wait()
 
 
 def _converse(screen: int, keys: list[tuple[str, bytes]]) -> str:
+    """Read the screen to the end; press the next key when its text is there and nothing moves, as a person would."""
     shown, deadline = "", time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if not select.select([screen], [], [], 0.1)[0]:
+        if not select.select([screen], [], [], 0.05)[0]:
+            if keys and keys[0][0] in shown:
+                os.write(screen, keys.pop(0)[1])
             continue
         try:
             said = os.read(screen, 65_536)
@@ -139,8 +154,6 @@ def _converse(screen: int, keys: list[tuple[str, bytes]]) -> str:
         if not said:
             return shown
         shown += said.decode(errors="replace")
-        if keys and keys[0][0] in shown:
-            os.write(screen, keys.pop(0)[1])
     raise AssertionError(f"the command did not end; the screen shows:\n{shown}")
 
 

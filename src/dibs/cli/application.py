@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.cli.problems import problem
 from dibs.door import settings
-from dibs.errors import AppNotFound
+from dibs.errors import AppNotFound, DatabaseError
 from dibs.messages import say
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def load(path: str) -> ModuleType:
         if error.name and (path == error.name or path.startswith(f"{error.name}.")):
             raise problem(AppNotFound, "app-not-importable", module=path, folder=Path.cwd()) from error
         raise _broken(path, error) from error
+    except DatabaseError:
+        raise  # the URL is wrong, or the like: that is not the module's fault
     except (Exception, SystemExit) as error:
         raise _broken(path, error) from error
 

@@ -77,7 +77,7 @@ def tell_usage(error: click.UsageError) -> int:
     return USAGE
 
 
-def tell_unexpected(error: BaseException, debug: bool) -> int:
+def tell_unexpected(error: BaseException, debug: bool) -> None:
     """Print what should never happen: a bug of dibs."""
     from dibs.cli.output import complain
 
@@ -85,7 +85,6 @@ def tell_unexpected(error: BaseException, debug: bool) -> int:
     complain(say("error.unexpected.cause", error=shown), say("error.unexpected.remedy"), "unexpected")
     if debug:
         _show_traceback(error)
-    return FAILED
 
 
 def _usage_words(error: click.UsageError) -> str:

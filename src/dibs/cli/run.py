@@ -22,6 +22,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no reason to fail
     target = Target(debug=bool(os.environ.get("DIBS_DEBUG")))
+    # What nobody foresaw is told in one sentence as well, and Python then ends with exit code 1.
+    sys.excepthook = lambda _kind, error, _trace: tell_unexpected(error, target.debug)
     try:
         code = root.main(arguments, prog_name="dibs", obj=target, standalone_mode=False)
         sys.stdout.flush()
@@ -37,8 +39,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough (`dibs job list | head`): nothing more can be said on that pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except Exception as error:  # noqa: BLE001 The last resort: a bug is told in one sentence, not in a traceback.
-        return tell_unexpected(error, target.debug)
 
 
 def _show_help(error: click.UsageError) -> int:

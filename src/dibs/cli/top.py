@@ -83,15 +83,6 @@ def _queues(door: Dibs) -> RenderableType:
 
 
 def _workers(door: Dibs) -> RenderableType:
-    titles = [say("title.worker"), say("title.status"), say("title.queues"), say("title.slots"), say("title.silent")]
-    rows = [
-        (
-            worker.id,
-            worker.state,
-            ", ".join(worker.queues) if worker.queues is not None else say("worker.all_queues"),
-            f"{worker.running}/{worker.concurrency}",
-            output.span(worker.silent_for),
-        )
-        for worker in door.workers()
-    ]
-    return output.grid(titles, rows)
+    from dibs.cli.worker_list import row, titles
+
+    return output.grid(titles(), [row(worker) for worker in door.workers()])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dibs.cli import output
 from dibs.cli.grammar import as_json, command, pass_target
 from dibs.cli.target import Target
 from dibs.messages import say
+
+if TYPE_CHECKING:
+    from dibs.store.roll import WorkerState
 
 
 @command("worker.list", examples=("dibs worker list", "dibs worker list --json"))
@@ -17,23 +22,22 @@ def list_workers(target: Target, as_json: bool) -> None:
     if as_json:
         output.document({"workers": [worker._asdict() for worker in workers]})
         return
-    titles = [say("title.worker"), say("title.status"), say("title.queues"), say("title.slots")]
-    titles += [say("title.silent"), say("title.started"), say("title.version")]
-    rows = [
-        (
-            worker.id,
-            worker.state,
-            ", ".join(worker.queues) if worker.queues is not None else say("worker.all_queues"),
-            f"{worker.running}/{worker.concurrency}",
-            output.span(worker.silent_for),
-            output.distance(worker.started_at),
-            worker.version,
-        )
-        for worker in workers
-    ]
-    output.table(titles, rows)
+    output.table(titles(), [row(worker) for worker in workers])
     if not workers:
         output.note(say("worker.none"))
     versions = sorted({worker.version for worker in workers})
     if len(versions) > 1:
         output.warn("mixed-versions", versions=", ".join(versions))
+
+
+def titles() -> list[str]:
+    """The columns of `row`."""
+    named = [say("title.worker"), say("title.status"), say("title.queues"), say("title.slots")]
+    return [*named, say("title.silent"), say("title.started"), say("title.version")]
+
+
+def row(worker: WorkerState) -> tuple[object, ...]:
+    """A worker as a line of a table."""
+    queues = say("worker.all_queues") if worker.queues is None else ", ".join(worker.queues)
+    slots, silent = f"{worker.running}/{worker.concurrency}", output.span(worker.silent_for)
+    return worker.id, worker.state, queues, slots, silent, output.distance(worker.started_at), worker.version
