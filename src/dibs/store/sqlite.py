@@ -139,8 +139,11 @@ def _path(url: str) -> Path | None:
 
 
 def _busy(error: BaseException) -> bool:
+    """Refused at once, by a snapshot or a recovery; after a plain SQLITE_BUSY we have waited long enough already."""
     original = getattr(error, "orig", None) or error
-    return isinstance(original, sqlite3.OperationalError) and "locked" in str(original)
+    if not isinstance(original, sqlite3.OperationalError) or "locked" not in str(original):
+        return False
+    return getattr(original, "sqlite_errorcode", sqlite3.SQLITE_BUSY) != sqlite3.SQLITE_BUSY
 
 
 def explain(error: BaseException) -> DibsError | None:
