@@ -18,6 +18,7 @@ from dibs.model.status import TRANSITIONS
 from dibs.store import enqueue, postgres, queues, reap, sqlite
 from dibs.store.dialect import Can
 from dibs.worker.options import Settings
+from tests.surface.cli_reference import commands
 from tests.surface.rules import ARROWS
 from tests.surface.source import ROOT, SOURCE
 
@@ -123,6 +124,7 @@ MADE: dict[str, Callable[[], Table]] = {
     "statuses": statuses,
     "capabilities": capabilities,
     "limits": limits,
+    "commands": commands,
 }
 
 
