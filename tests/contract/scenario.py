@@ -32,6 +32,7 @@ def _enqueue(jobs: Any, queue: str, clock: FakeClock) -> Iterator[Any]:
     plain = [Dibs.job(jobs_of(jobs), "b", {"n": n}, queue=queue, priority=n) for n in range(6)]
     yield [handle.created for handle in jobs.enqueue_many(plain)]
     mixed = [Dibs.job(jobs_of(jobs), "c", queue=queue, unique=key, delay="1h") for key in ("k1", "k0", "k1")]
+    mixed.append(Dibs.job(jobs_of(jobs), "d", queue=queue, delay="2h"))
     yield [handle.created for handle in jobs.enqueue_many(mixed)]
     yield jobs.count(queue=queue)
 

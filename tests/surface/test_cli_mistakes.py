@@ -68,7 +68,14 @@ def test_mistake_the_task_is_not_registered_in_the_worker(terminal: Terminal) ->
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost/app", "mongodb://localhost/app", "sqlite://file.db", "postgresql://h/x?pooler=yes"]
+    "url",
+    [
+        "localhost/app",
+        "mongodb://localhost/app",
+        "sqlite://file.db",
+        "postgresql://h/x?pooler=yes",
+        "postgresql://h:port/x",
+    ],
 )
 def test_mistake_the_url_is_wrong(terminal: Terminal, url: str) -> None:
     _told(terminal, "invalid-url", "job", "list", "--url", url, code=2)
@@ -146,6 +153,33 @@ def test_mistake_an_argument_is_written_in_no_known_way(terminal: Terminal) -> N
 def test_mistake_a_time_has_no_zone(terminal: Terminal) -> None:
     said = _told(terminal, "naive-time", "enqueue", "greet", "name=x", "--at", "2099-01-01T09:00", code=2)
     assert "Asia/Shanghai" in said
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name", "value"),
+    [
+        ("bad-setting", "DIBS_CONCURRENCY", "many"),
+        ("bad-setting", "DIBS_PROCESSES", "0"),
+        ("bad-setting", "DIBS_PAYLOAD_LIMIT", "1 MB"),
+        ("bad-duration", "DIBS_GRACE", "soon"),
+        ("bad-log-level", "DIBS_LOG_LEVEL", "loud"),
+        ("bad-queues", "DIBS_QUEUES", "mail:0"),
+        ("invalid-name", "DIBS_QUEUES", "mail,,"),
+    ],
+)
+def test_mistake_a_setting_cannot_be(terminal: Terminal, mistake: str, name: str, value: str) -> None:
+    said = _told(terminal, mistake, "worker", "run", "--until-empty", code=2, **{name: value})
+    assert f"${name}" in said or "mail" in said or "''" in said
+
+
+def test_mistake_a_file_of_settings_cannot_be_read(terminal: Terminal) -> None:
+    terminal.write("dibs.toml", "url = [\n")
+    assert "dibs.toml" in _told(terminal, "invalid-option", "job", "list", code=2)
+
+
+def test_mistake_a_folder_cannot_be_written(terminal: Terminal) -> None:
+    terminal.write("taken", "a file\n")
+    _told(terminal, "cannot-write", "init", "taken/shop", code=1)
 
 
 def test_mistake_the_queue_is_unknown(terminal: Terminal) -> None:

@@ -24,8 +24,6 @@ class ByHand:
         """One round of the fetcher, as if somebody had rung; answers what the worker holds."""
         self.worker.fetcher.ring()
         self.worker.fetcher.tick()
-        if self.worker.fetcher._suspects:
-            self.worker.fetcher.tick()  # a suspect is started by the round after the one that claimed it
         return self.held
 
     @property

@@ -1,4 +1,4 @@
-"""Fixtures of the worker's tests: jobs on SQLite, where nothing depends on the database, or on each kind of database."""
+"""Fixtures of the worker's tests: jobs on SQLite, where nothing depends on the database, or on each kind of it."""
 
 from __future__ import annotations
 

@@ -11,10 +11,9 @@ import pytest
 
 from dibs import Backoff, Dibs, Retry, Snooze
 from dibs.errors import DatabaseUnreachable, InvalidOption
-from dibs.worker.attempt import CurrentJob
 from tests.support.databases import Database
 from tests.support.waiting import wait_until
-from tests.worker.by_hand import ByHand, by_hand, until
+from tests.worker.by_hand import by_hand, until
 
 
 class Gate:
@@ -262,62 +261,123 @@ def _make_suspects(jobs: Dibs, database: Database, count: int) -> None:
     assert jobs.reclaim() == count
 
 
-def _held_suspects(hand: ByHand) -> list[CurrentJob]:
-    return [attempt for attempt in hand.held if attempt.job.crashes]
-
-
 def test_a_job_that_lost_its_holder_runs_alone(sqlite: Database, jobs: Dibs, gate: Gate) -> None:
+    gate.task.enqueue(0)
+    _make_suspects(jobs, sqlite, 1)
+    with by_hand(jobs, concurrency=8) as hand:
+        hand.fetch()
+        gate.filled(1)
+        for n in range(1, 5):
+            gate.task.enqueue(n)
+        assert len(hand.fetch()) == 1, "nothing else is claimed beside it"
+        gate.open.set()
+        hand.settle()
+        assert hand.run_all() == 4
+
+
+def test_after_a_while_others_may_run_beside_a_suspect(sqlite: Database, jobs: Dibs, gate: Gate) -> None:
     for n in range(2):
         gate.task.enqueue(n)
     _make_suspects(jobs, sqlite, 2)
     with by_hand(jobs, concurrency=8) as hand:
         hand.fetch()
+        hand.settle(2)
+        [lone] = hand.fetch()
         gate.filled(1)
-        for n in range(2, 6):
-            gate.task.enqueue(n)
+        gate.task.enqueue(2)
+        assert hand.fetch() == [lone], "nobody may be hit by it"
+        lone._started -= 10
         hand.fetch()
-        assert (len(gate.inside), len(hand.held)) == (1, 2), "nothing else is started or claimed beside it"
+        gate.filled(2)
+        assert len(hand.fetch()) == 2, "nor by the other suspect"
+        for attempt in hand.held:
+            attempt._started -= 10
+        hand.fetch()
+        gate.filled(3)
         gate.open.set()
-        hand.settle()
+        hand.settle(3)
+
+
+def test_a_suspect_at_its_last_chance_runs_beside_innocents_only(sqlite: Database, jobs: Dibs, gate: Gate) -> None:
+    for n in range(2):
+        gate.task.enqueue(n)
+    for _ in range(2):
+        _make_suspects(jobs, sqlite, 2)
+    with by_hand(jobs, concurrency=8) as hand:
         hand.fetch()
-        hand.settle()
-        assert hand.run_all() == 4
-    assert gate.most == 1 or len(jobs.list(status="completed")) == 6
+        hand.settle(2)
+        [lone] = hand.fetch()
+        gate.filled(1)
+        gate.task.enqueue(2)
+        lone._started -= 3
+        hand.fetch()
+        gate.filled(2)
+        for _ in range(3):
+            hand.fetch()
+        assert sorted(gate.inside) == [0, 2], "the other suspect is not even claimed"
+        assert hand.worker.fetcher.claimed == 2 + 1 + 1
+        for attempt in hand.held:
+            attempt._started -= 60
+        wait_until(lambda: (hand.fetch(), hand.settle(0), len(gate.inside) == 3)[-1], "the other suspect")
+        gate.open.set()
+        hand.settle(3)
 
 
-def test_few_suspects_are_held_so_that_one_kill_costs_few_of_them_a_crash(
+def test_a_suspect_that_may_not_run_yet_is_not_even_held_and_keeps_its_place(
     sqlite: Database, jobs: Dibs, gate: Gate
 ) -> None:
     for n in range(20):
         gate.task.enqueue(n)
     _make_suspects(jobs, sqlite, 20)
+    ran: list[int] = []
     with by_hand(jobs, concurrency=32) as hand:
         hand.fetch()
-        hand.settle(16)
-        assert len(_held_suspects(hand)) == 4
-        assert len(gate.inside) <= 1
+        hand.settle(20)
+        assert (hand.held, gate.inside) == ([], [])
         gate.open.set()
-        wait_until(lambda: (hand.fetch(), hand.settle(0), len(jobs.list(status="completed")) == 20)[-1], "all of them")
-    assert gate.most == 1
-    assert {(record.attempts, record.crashes) for record in jobs.list()} == {(2, 1)}
+        while hand.fetch():
+            assert len(hand.held) == 1
+            ran.append(hand.held[0].payload["n"])
+            hand.settle()
+    assert ran == list(range(20))
+    assert {(record.status, record.attempts, record.crashes) for record in jobs.list()} == {("completed", 2, 1)}
 
 
 def test_a_suspect_does_not_wait_for_ever_for_long_jobs_to_end(sqlite: Database, jobs: Dibs, gate: Gate) -> None:
     gate.task.enqueue(0)
     _make_suspects(jobs, sqlite, 1)
+    long = Gate(jobs, "long", priority=200)
+    long.task.enqueue()
     with by_hand(jobs, concurrency=8) as hand:
-        hand.worker.fetcher._suspects.add([])
-        quick = Gate(jobs, "quick", priority=200)
-        quick.task.enqueue()
-        hand.worker.fetcher.ring()
-        hand.worker.fetcher.tick()
-        quick.filled(1)
-        hand.worker.fetcher.tick()
-        assert gate.inside == [], "it waits for the others first"
-        queue = hand.worker.fetcher._suspects._queue
-        queue[0] = (queue[0][0], queue[0][1] - 10)
-        hand.worker.fetcher.tick()
+        hand.fetch()
+        long.filled(1)
+        hand.settle(1)
+        gate.task.using(priority=50).enqueue(1)
+        assert [attempt.task for attempt in hand.fetch()] == ["long"], "the way is being cleared"
+        suspects = hand.worker.fetcher._suspects
+        assert suspects._seen_at is not None
+        suspects._seen_at -= 10
+        assert sorted(attempt.task for attempt in hand.fetch()) == ["long", "wait"]
         gate.filled(1)
+        assert gate.inside == [0]
         gate.open.set()
-        quick.open.set()
+        long.open.set()
         hand.settle(2)
+
+
+def test_jobs_that_are_handed_back_keep_their_places(jobs: Dibs, gate: Gate) -> None:
+    for n in range(10):
+        gate.task.enqueue(n)
+    gate.open.set()
+    ran: list[int] = []
+    with by_hand(jobs, concurrency=10) as hand:
+        hand.worker.fetcher.stop()
+        hand.fetch()
+        hand.settle(10)
+    for n in range(10, 12):
+        gate.task.enqueue(n)
+    with by_hand(jobs, concurrency=1) as hand:
+        while hand.fetch():
+            ran += [attempt.payload["n"] for attempt in hand.held]
+            hand.settle(len(hand.held))
+    assert ran == list(range(12))

@@ -9,6 +9,7 @@ from typing import Any
 from dibs.cli.problems import problem
 from dibs.door import settings
 from dibs.errors import InvalidOption
+from dibs.model.duration import seconds
 
 
 def value(name: str, flag: Any = None) -> Any:
@@ -23,6 +24,16 @@ def whole(name: str, flag: Any, least: int, most: int) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
         raise problem(InvalidOption, "bad-setting", name=name, value=text, origin=found.origin, least=least, most=most)
     return int(text)
+
+
+def span(name: str, flag: Any) -> str:
+    """A setting that is a duration; one that is not is refused by its origin."""
+    found = settings.find(name, flag)
+    try:
+        seconds(found.value)
+    except InvalidOption as error:
+        raise problem(InvalidOption, "bad-duration", name=name, value=found.value, origin=found.origin) from error
+    return str(found.value) if isinstance(found.value, str) else f"{found.value}s"
 
 
 def log_to_terminal(level: str | None) -> None:

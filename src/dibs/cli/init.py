@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from dibs.cli import output
@@ -27,21 +28,29 @@ _TABLE = 'url = "sqlite:///dibs.db"\napp = "jobs:jobs"\n'
 @argument("folder", key="argument.folder", metavar="[FOLDER]", default=".")
 def init(folder: str) -> None:
     """Nothing that exists is overwritten."""
-    from dibs.errors import Conflict
+    from dibs.errors import Conflict, DibsError
 
     place = Path(folder)
     if (place / "jobs.py").exists():
         raise problem(Conflict, "file-exists", file=place / "jobs.py")
-    place.mkdir(parents=True, exist_ok=True)
     text = _JOBS.format(
         about=say("init.about"), where=say("init.where"), world=say("init.world"), greeting=say("init.greeting")
     )
+    try:
+        for file in _write(place, text):
+            output.line(str(file))
+    except OSError as error:
+        raise problem(DibsError, "cannot-write", file=error.filename, error=error.strerror) from error
+    output.done(say("init.done"))
+
+
+def _write(place: Path, text: str) -> Iterator[Path]:
+    place.mkdir(parents=True, exist_ok=True)
     (place / "jobs.py").write_text(text, encoding="utf-8")
-    output.line(str(place / "jobs.py"))
+    yield place / "jobs.py"
     written = _configure(place)
     if written:
-        output.line(str(written))
-    output.done(say("init.done"))
+        yield written
 
 
 def _configure(place: Path) -> Path | None:

@@ -40,8 +40,11 @@ class Target:
     def application(self) -> Found:
         """The application with its tasks, or `AppNotFound` with all that was tried."""
         from dibs.cli import application
+        from dibs.cli.configured import whole
         from dibs.cli.problems import problem
         from dibs.errors import Conflict
+
+        whole("payload_limit", None, 1, 2**53)  # told here, not as the fault of the module that meets it
 
         if self.url:
             os.environ["DIBS_URL"] = self.url

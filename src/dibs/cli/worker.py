@@ -57,14 +57,14 @@ def run(target: Target, application: str | None, **given: Any) -> int:
 
 def work(found: Found, given: dict[str, Any]) -> int:
     """Run one worker in this process, until it is told to stop."""
-    from dibs.cli.configured import log_to_terminal, value, whole
+    from dibs.cli.configured import log_to_terminal, span, whole
 
     log_to_terminal(given.get("log_level"))
     dibs = found.dibs
     worker = dibs.worker(
         queues_of(given.get("queues")),
         concurrency=whole("concurrency", given.get("concurrency"), 1, 10_000),
-        grace=SPAN.convert(value("grace", given.get("grace")), None, None),
+        grace=span("grace", given.get("grace")),
         lease=given.get("lease"),
         name=given.get("name"),
         wakeups="poll" if given.get("poll_only") else "auto",
@@ -87,6 +87,7 @@ def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
     """`mail:10,default` as the queues of a worker, and how many jobs of each may run at once."""
     from dibs.cli.configured import value
     from dibs.errors import InvalidOption
+    from dibs.model.names import check_name
 
     given = value("queues", text)
     if not given:
@@ -97,7 +98,7 @@ def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
         name, colon, limit = word.strip().partition(":")
         if colon and not (limit.isdecimal() and 1 <= int(limit) <= 10_000):
             raise problem(InvalidOption, "bad-queues", word=word)
-        names[name] = int(limit) if colon else None
+        names[check_name("queue", name)] = int(limit) if colon else None
     caps = {name: limit for name, limit in names.items() if limit is not None}
     return caps if len(caps) == len(names) else _mixed(names, caps)
 

@@ -51,7 +51,7 @@ class Door:
     def _prepare(self) -> None:
         """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`."""
         with self._lock:
-            if not self._ready and self.store.dialect.name == "sqlite":
+            if not self._ready and self.store.dialect.can.make_its_own_tables:
                 self.migrate()
             self._ready = True
 

@@ -69,5 +69,5 @@ def toml_table(folder: Path) -> tuple[Mapping[str, Any], str]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InvalidOption(f"{file.name} cannot be read: {error}.", "Mend the file.") from error

@@ -49,6 +49,10 @@ class Lane:
             if backlog or (at, last) > (self.mark_at, self.mark_id):
                 self.mark_at, self.mark_id = at, last
 
+    def rewind(self, row: Row) -> None:
+        """Move the mark back to a job that was handed back to its place."""
+        self.mark_at, self.mark_id = min((self.mark_at, self.mark_id), (row[7], row[0]))
+
     def found_empty(self, now: Micros) -> None:
         """Nothing could be claimed up to `now`: the mark need not stay further behind than a short look."""
         if now - SHORT > self.mark_at:

@@ -52,7 +52,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.RETRYING: frozenset({Status.READY, Status.CANCELLED, Status.DISCARDED}),
     Status.CLAIMED: frozenset({Status.RUNNING, *WAITING, *FINAL}) - {Status.BLOCKED},
     Status.RUNNING: frozenset({*WAITING, *FINAL}) - {Status.BLOCKED},
-    Status.COMPLETED: frozenset(),
+    Status.COMPLETED: frozenset({Status.READY}),
     Status.DEAD: frozenset({Status.READY}),
     Status.CANCELLED: frozenset({Status.READY}),
     Status.DISCARDED: frozenset({Status.READY}),

@@ -8,16 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from dibs.errors import DatabaseUnreachable, InvalidURL, SchemaOutdated, WrongDatabase
 from dibs.store.dialect import Bell, Clock, Dialect
 from dibs.store.migrate import Migrator
-from dibs.store.postgres import PostgresDatabase
 from dibs.store.runner import AsyncSession, Operation, Session, arun, run
 from dibs.store.sessions.recognise import recognise
-from dibs.store.sqlite import SqliteDatabase
 
 T = TypeVar("T")
 _REPLAYS = 8
@@ -65,19 +64,26 @@ class Database(Protocol):
         ...
 
 
-_DATABASES: dict[str, Callable[[str, Clock | None], Database]] = {
-    "postgresql": PostgresDatabase,
-    "postgres": PostgresDatabase,
-    "sqlite": SqliteDatabase,
+_DATABASES = {
+    "postgresql": ("postgres", "PostgresDatabase"),
+    "postgres": ("postgres", "PostgresDatabase"),
+    "sqlite": ("sqlite", "SqliteDatabase"),
 }
+"""Scheme of a URL: the module beside this one, and the class in it. Loaded when a URL asks for it, not before."""
 
 
 def open_database(url: str, clock: Clock | None = None) -> Database:
     """The database a URL names. Nothing is connected yet."""
-    scheme = urlsplit(url).scheme
+    try:
+        parts = urlsplit(url)
+        scheme, _ = parts.scheme, parts.port
+    except ValueError as error:
+        raise InvalidURL(f"The database URL cannot be read: {error}.") from error
     if scheme not in _DATABASES:
         raise InvalidURL(f"{scheme or url!r} is not a database dibs knows.")
-    return _DATABASES[scheme](url, clock)
+    module, name = _DATABASES[scheme]
+    database: Database = getattr(import_module(f"dibs.store.{module}"), name)(url, clock)
+    return database
 
 
 class Store:

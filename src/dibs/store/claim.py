@@ -17,12 +17,17 @@ from dibs.store.statement import Rows, sql
 START = (0, NIL)
 
 
+MOST_CRASHES = 2**31 - 1
+"""More than any job can have."""
+
+
 class Claimant(NamedTuple):
-    """Who claims, which tasks (all if None), and for how long."""
+    """Who claims, which tasks (all if None), for how long, and what such a job may have been through."""
 
     worker: str
     tasks: tuple[str, ...] | None
     lease: Micros
+    crashes: int = MOST_CRASHES
 
 
 def claim(
@@ -37,6 +42,7 @@ def claim(
         "limit": limit,
         "worker": claimant.worker,
         "lease": claimant.lease,
+        "crashes": claimant.crashes,
     }
     if claimant.tasks is None:
         rows: Rows = yield sql("claim", **params)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dibs.errors import DatabaseUnreachable
@@ -13,7 +13,7 @@ from dibs.model.lane import BUSY_LOOK, SHARE, Lane, claim_order
 from dibs.model.settings import DEFAULT_LEASE, QueueSettings
 from dibs.store import claim as operations
 from dibs.store import queues as queue_operations
-from dibs.store.claim import START, Claimant, short_mark
+from dibs.store.claim import MOST_CRASHES, START, Claimant, short_mark
 from dibs.store.dialect import Dialect
 
 Call = Callable[[Callable[[], Any]], Any]
@@ -54,6 +54,7 @@ class Claimer:
         self._turn = 0
         self._hurried = True
         self._rooms: dict[str, int] = {}
+        self._innocents = False
         self.database_now: Micros = 0
         self.settings: dict[str, tuple[bool, QueueSettings]] = {}
         self.due_in: float | None = None
@@ -67,20 +68,27 @@ class Claimer:
         """Somebody rang: do not peek first, claim; and if nothing is there, look around for what rang."""
         self._hurried = self._rung = True
 
+    def rewind(self, jobs: Iterable[Job]) -> None:
+        """Go back to jobs that were handed back to their places."""
+        for job in jobs:
+            self._lanes[job.queue, job.priority].rewind(job.row)
+
     def forget(self) -> None:
         """Read lanes and settings again at the next claim."""
         self._refresh_due = 0.0
 
-    def claim(self, limit: int, thorough: bool = False, rooms: Mapping[str, int] = _EVERYWHERE) -> list[Job]:
+    def claim(
+        self, limit: int, thorough: bool = False, rooms: Mapping[str, int] = _EVERYWHERE, innocents: bool = False
+    ) -> list[Job]:
         """Lease up to `limit` jobs, highest priority first. Empty if there is nothing to do now.
 
-        `rooms` caps how many of certain queues.
+        `rooms` caps how many of certain queues; `innocents` passes over jobs that have lost a holder before.
 
         What has just appeared in a new lane, or behind a mark, is found within a second. `thorough` finds it
         now: for somebody who asks once and believes the answer. A ring does so too, as often as that is cheap.
         """
         started = time.monotonic()
-        self._rooms = dict(rooms)
+        self._rooms, self._innocents = dict(rooms), innocents
         if started >= self._refresh_due:
             self._refresh(started)
         jobs = self._visit(limit)
@@ -153,17 +161,18 @@ class Claimer:
         look = lane.look_due(started) or ("short" if thorough else None)
         start = {"full": START, "short": short_mark(lane), None: (lane.mark_at, lane.mark_id)}[look]
         jobs = self._lease_jobs(lane, start, limit)
-        filled = len(jobs) == limit
-        lane.claimed([job.row for job in jobs], filled and look is not None)
         if look is not None:
             lane.looked(look, started, time.monotonic() - started, bool(jobs))
+        if self._innocents:
+            return jobs  # the mark stays with the jobs that were passed over
+        lane.claimed([job.row for job in jobs], look is not None and len(jobs) == limit)
         if not jobs:
             lane.found_empty(self.database_now)
         return jobs
 
     def _lease_jobs(self, lane: Lane, mark: tuple[Micros, str], limit: int) -> list[Job]:
         lease = round(self.lease_of(lane.queue) * SECOND)
-        claimant = Claimant(self._worker, self._tasks, lease)
+        claimant = Claimant(self._worker, self._tasks, lease, 0 if self._innocents else MOST_CRASHES)
         rows = self._call(lambda: operations.claim(self._dialect, lane, mark, limit, claimant))
         return [Job(row, lane.queue, lane.priority, self._worker) for row in rows]
 

@@ -23,6 +23,7 @@ class Can:
     ring_sleepers: bool
     run_many_writers: bool
     see_foreign_commits: bool
+    make_its_own_tables: bool
 
 
 @dataclass(slots=True)

@@ -45,6 +45,7 @@ CAN = Can(
     ring_sleepers=True,
     run_many_writers=True,
     see_foreign_commits=True,
+    make_its_own_tables=False,
 )
 
 

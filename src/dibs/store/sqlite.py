@@ -23,6 +23,7 @@ CAN = Can(
     ring_sleepers=False,
     run_many_writers=False,
     see_foreign_commits=True,
+    make_its_own_tables=True,
 )
 
 

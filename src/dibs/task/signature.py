@@ -23,7 +23,7 @@ class Signature:
     """The parameters of a handler, stored by name, checked against their annotations when enqueued and when run.
 
     A parameter annotated `Job`, or one called `job` without annotation, is not an argument: the worker passes the
-    claimed job there.
+    claimed job there. A handler that has no other parameter takes any payload.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -44,7 +44,9 @@ class Signature:
         self._flat = all(hints.get(p.name) in _FLAT for p in fields) and not self.open
         self._decoder = _decoder(name, fields, hints, self.open)
         self._unpack = _getter(self._positional)
+        self._order = tuple(p.name for p in parameters if p.kind in _FIXED)
         self._direct = not (self._keywords or self.open or self.job_parameter)
+        self._whole = bool(self.job_parameter) and not fields and not self.open
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:
         """The call's arguments as JSON, or `InvalidPayload` naming the argument that does not fit."""
@@ -54,7 +56,7 @@ class Signature:
             )
         named = dict(zip(self._positional, args, strict=False))
         for name, value in kwargs.items():
-            if name in named or (name not in self._fields and not self.open):
+            if name in named or (name not in self._fields and not (self.open or self._whole)):
                 problem = "given twice" if name in named else "unknown"
                 raise InvalidPayload(f"Argument {name!r} of task {self.name!r} is {problem}.")
             named[name] = value
@@ -64,6 +66,8 @@ class Signature:
 
     def check(self, text: bytes | str) -> Any:
         """Decode a payload by the annotations."""
+        if self._whole:
+            return None
         try:
             return self._decoder(text)
         except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
@@ -77,13 +81,13 @@ class Signature:
         arguments = self.check(job.row[2])
         if self._direct:
             return function(*self._unpack(arguments))
-        keywords = {name: getattr(arguments, name) for name in self._keywords}
+        named = {name: getattr(arguments, name) for name in self._fields}
         if self.open:
-            keywords |= {name: value for name, value in job.payload.items() if name not in self._fields}
+            named = {**job.payload, **named}
         if self.job_parameter is not None:
-            keywords[self.job_parameter] = job
-        named = dict(zip(self._positional, self._unpack(arguments), strict=True))
-        return function(**named, **keywords)
+            named[self.job_parameter] = job
+        ordered = [named.pop(name) for name in self._order]
+        return function(*ordered, **named)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -97,6 +101,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 def _wants_job(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
     if parameter.name in hints:
         return hints[parameter.name] is Job
+    if isinstance(parameter.annotation, str):  # which only a type checker can resolve
+        return parameter.annotation.rpartition(".")[2] == "Job"
     return parameter.name == "job" and parameter.annotation is inspect.Parameter.empty
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dibs.store.access import Store
 from dibs.store.dialect import Bell
+from dibs.worker.extras import Host
 from dibs.worker.service import Service
 
 PATIENCE = 0.25
@@ -47,3 +48,8 @@ class Listener(Service):
         bell, self._bell = self._bell, None
         if bell is not None:
             bell.close()
+
+
+def services(host: Host) -> list[Service]:
+    """A listener, where there is something to hear."""
+    return [Listener(host.store, host.ring)] if host.hears else []

@@ -15,6 +15,7 @@ from dibs.store import roll
 from dibs.store.claim import known_lanes
 from dibs.store.dialect import Dialect
 from dibs.store.reaper import Reaper
+from dibs.worker.extras import Host
 from dibs.worker.line import Line
 from dibs.worker.service import Service
 
@@ -115,3 +116,9 @@ def duties(line: Line, dialect: Dialect) -> list[Chore]:
         Chore("reap", REAP_EVERY, Reaping(line, dialect).do),
         Chore("prune", PRUNE_EVERY, Pruning(line, dialect).do),
     ]
+
+
+def services(host: Host) -> list[Service]:
+    """One service for all duties, on one line."""
+    line = Line(host.store)
+    return [Chores(line, host.worker, duties(line, host.store.dialect))]

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from dibs.model.duration import SECOND
 from dibs.model.job import Job
 from dibs.store.claimer import Claimer
 from dibs.task.registry import Registry
-from dibs.worker import room
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 from dibs.worker.line import Line
 from dibs.worker.options import Settings
 from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.room import Room
+from dibs.worker.runner import Finish, Runner
 from dibs.worker.service import Service
 from dibs.worker.sleeper import Sleeper
 from dibs.worker.suspects import Suspects
@@ -25,17 +25,6 @@ from dibs.worker.suspects import Suspects
 _log = logging.getLogger("dibs.worker")
 UNKNOWN_DELAY = 15 * SECOND
 """How long a job waits whose task this worker does not know, before it is offered again."""
-MOST_SUSPECTS = 4
-SUSPECT_PACE = 5_000
-"""Microseconds between the times at which suspects that were handed back are offered again."""
-
-
-class Runner(room.Runner, Protocol):
-    """What the fetcher needs of a runner."""
-
-    def submit(self, attempts: list[CurrentJob]) -> None:
-        """Hand over a batch."""
-        ...
 
 
 class Fetcher(Service):
@@ -63,13 +52,13 @@ class Fetcher(Service):
         self._runners = runners
         self._settings = settings
         self._sleeper = sleeper
-        self._suspects = Suspects(hold)
-        self._room = room.Room(hold, runners, settings)
+        self._suspects = Suspects(hold, outcomes.at_last_chance)
+        self._room = Room(hold, runners, settings)
         self._strangers: set[str] = set()
         self._rung = False
         self._full = False
         self.claimed = 0
-        self.put_back: Callable[[CurrentJob, Settlement], None] = _nowhere
+        self.put_back: Finish = _nowhere
         self.on_empty: Callable[[], None] = lambda: None
 
     def ring(self) -> None:
@@ -79,37 +68,30 @@ class Fetcher(Service):
 
     def nudge(self) -> None:
         """Jobs were settled: if that was what this waits for, go on."""
-        if self._full or self._suspects.waiting:
+        if self._full:
             self.wake()
-
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return the jobs that wait to be run alone."""
-        return self._suspects.take_back()
 
     def tick(self) -> float:
         """Claim once."""
-        lone = self._suspects.next()
-        if lone is not None:
-            self._submit([lone])
-        if self._suspects.waiting:
-            return 0.02
-        room = self._room.total()
+        leave = self._suspects.leave()
+        room = 0 if leave == "none" else self._room.total()
         self._full = room <= 0
         if self._full:
             return 0.02
         if self._rung:
             self._rung = False
             self._claimer.hurry()
-        return self._claim(room)
+        return self._claim(1 if leave == "one" else room, innocents=leave == "innocents")
 
-    def _claim(self, room: int) -> float:
+    def _claim(self, room: int, innocents: bool) -> float:
         sent, idle, rooms = time.monotonic(), not len(self._hold), self._room.of_queues()
-        self._full = any(left <= 0 for left in rooms.values())
-        jobs = self._claimer.claim(min(room, self._settings.batch), rooms=rooms)
+        self._full = innocents or any(left <= 0 for left in rooms.values())
+        jobs = self._claimer.claim(min(room, self._settings.batch), rooms=rooms, innocents=innocents)
         self._outcomes.queues = self._claimer.settings
         if jobs:
             self._take(jobs, sent)
             return self._sleeper.worked()
+        self._suspects.choose(())
         if idle:  # already before the claim: nothing can have been put back in between
             self.on_empty()
         return self._sleeper.idle(self._claimer.due_in)
@@ -129,19 +111,12 @@ class Fetcher(Service):
             attempts.append(CurrentJob(job, definition, sent, self._claimer.lease_of(job.queue)))
         self._hold.add(attempts)
         # A claim that was on its way when the worker was told to stop, and jobs that no process is free for.
-        for attempt in attempts if self.stopping else self._room.surplus(attempts):
-            self._hand_back(attempt)
-        fresh = [attempt for attempt in attempts if not (attempt.job.row[6] or attempt._settled)]
-        if len(fresh) < len(attempts):
-            self._suspect([attempt for attempt in attempts if attempt.job.row[6] and not attempt._settled])
-        self._submit(fresh)
-
-    def _suspect(self, attempts: list[CurrentJob]) -> None:
-        """Hold few suspects at a time: if this process is killed, each of them comes closer to its last crash."""
-        room = max(0, MOST_SUSPECTS - len(self._suspects))
-        self._suspects.add(attempts[:room])
-        for place, attempt in enumerate(attempts[room:], 1):
-            self._hand_back(attempt, place * SUSPECT_PACE)
+        self._hand_back(attempts if self.stopping else self._room.surplus(attempts))
+        suspects = [attempt for attempt in attempts if attempt.job.row[6] and not attempt._settled]
+        lone = self._suspects.choose(suspects)
+        if suspects:
+            self._hand_back([attempt for attempt in suspects if attempt is not lone])
+        self._submit([attempt for attempt in attempts if not attempt._settled])
 
     def _submit(self, attempts: list[CurrentJob]) -> None:
         by_place: dict[str, list[CurrentJob]] = {}
@@ -157,10 +132,14 @@ class Fetcher(Service):
             _log.warning("task %r is not registered here; its jobs are put back for other workers", job.task)
         attempt = CurrentJob(job, None, time.monotonic(), self._claimer.lease_of(job.queue))
         self._hold.add([attempt])
-        self._hand_back(attempt, round(UNKNOWN_DELAY * random.uniform(0.8, 1.2)))
-
-    def _hand_back(self, attempt: CurrentJob, delay: int = 0) -> None:
+        delay = round(UNKNOWN_DELAY * random.uniform(0.8, 1.2))
         self.put_back(attempt, self._outcomes.returned_unrun(attempt, delay))
+
+    def _hand_back(self, attempts: Sequence[CurrentJob]) -> None:
+        """Not now, or not here. The jobs keep their places, and this worker goes back to them."""
+        for attempt in attempts:
+            self.put_back(attempt, self._outcomes.returned_unrun(attempt))
+        self._claimer.rewind([attempt.job for attempt in attempts])
 
 
 def _nowhere(_attempt: CurrentJob, _settlement: Settlement) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 from dibs.worker.attempt import Abort, CurrentJob
 from dibs.worker.hold import Hold
-from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.outcomes import Outcomes
+from dibs.worker.runner import Finish, Runner
 from dibs.worker.service import Service
 
 _log = logging.getLogger("dibs.worker")
@@ -22,28 +22,6 @@ STALLED = 1.0
 """Seconds without a single start, after which jobs that wait for one are handed back: somebody else may be free."""
 
 
-class Runner(Protocol):
-    """What the guard needs of a runner."""
-
-    @property
-    def waiting(self) -> int:
-        """Jobs that have not been started."""
-        ...
-
-    @property
-    def moved_at(self) -> float:
-        """When a job was last started or handed over."""
-        ...
-
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return what has not been started."""
-        ...
-
-    def abort(self, attempt: CurrentJob) -> None:
-        """Stop a running handler as far as that is possible."""
-        ...
-
-
 class Guard(Service):
     """Looks at every held job ten times a second."""
 
@@ -54,7 +32,7 @@ class Guard(Service):
         hold: Hold,
         outcomes: Outcomes,
         runners: Mapping[str, Runner],
-        finish: Callable[[CurrentJob, Settlement], None],
+        finish: Finish,
     ) -> None:
         super().__init__()
         self._hold = hold

@@ -6,23 +6,21 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-from dibs.worker.attempt import Abort, CurrentJob, _current
+from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
-from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.outcomes import Outcomes
+from dibs.worker.runner import Finish, Runner, aborted, given_up
 
 _log = logging.getLogger("dibs.worker")
 SLICE = 0.005
 """Seconds of handlers that never wait before other things on the loop get a turn."""
 
-Finish = Callable[[CurrentJob, Settlement], None]
 
-
-class LoopRunner:
+class LoopRunner(Runner):
     """A few carriers (asyncio tasks) take jobs from one line, one after another.
 
     A handler that never waits runs inside the carrier's own step: no task is made for it. One that does wait lets
@@ -30,11 +28,9 @@ class LoopRunner:
     """
 
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        self._slots = slots
-        self._hold = hold
+        super().__init__(slots, hold)
         self._outcomes = outcomes
         self._finish = finish
-        self._pending: deque[CurrentJob] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._carriers: set[asyncio.Task[None]] = set()
         self._called = False
@@ -42,35 +38,11 @@ class LoopRunner:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._stopping = False
-        self._running: set[CurrentJob] = set()
-        self.moved_at = 0.0
 
-    @property
-    def waiting(self) -> int:
-        """Jobs that have not been started."""
-        return len(self._pending)
-
-    @property
-    def stuck(self) -> int:
-        """Handlers that go on although their jobs have been given up."""
-        return sum(1 for attempt in tuple(self._running) if not self._hold.holds(attempt))
-
-    def submit(self, attempts: Iterable[CurrentJob]) -> None:
-        """Hand over a batch. The thread is started with the first."""
+    def _call(self) -> None:
         if self._thread is None:
             self._start()
-        self.moved_at = time.monotonic()
-        self._pending.extend(attempts)
         self._tell(self._call_carrier)
-
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return what has not been started."""
-        taken = []
-        while True:
-            try:
-                taken.append(self._pending.popleft())
-            except IndexError:
-                return taken
 
     def stop(self, timeout: float) -> bool:
         """Cancel what still runs, and end the thread. Answers whether it ended in time."""
@@ -200,32 +172,13 @@ class LoopRunner:
             self._finish(attempt, settlement)
 
     def abort(self, attempt: CurrentJob) -> None:
-        """Cancel a running handler. `attempt._abort` says why."""
+        """Cancel a running handler."""
         self._tell(lambda: _stop_now(attempt))
 
 
 def _stop_now(attempt: CurrentJob) -> None:
     if attempt._stop is not None:
         attempt._stop()
-
-
-def given_up(attempt: CurrentJob, now: float, outcomes: Outcomes, finish: Finish) -> bool:
-    """Whether a job must not be started any more: its lease is over, or it has an outcome already."""
-    if now > attempt._fence:
-        finish(attempt, outcomes.returned_unrun(attempt))
-    return attempt._settled
-
-
-def aborted(outcomes: Outcomes, attempt: CurrentJob, error: BaseException) -> Settlement | None:
-    """What becomes of a job whose handler was stopped. None if it is not this worker's to decide any more."""
-    reason: Abort | None = attempt._abort
-    if reason == "lost":
-        return None
-    if reason == "timeout":
-        return outcomes.timed_out(attempt)
-    if reason == "shutdown":
-        return outcomes.cut_off(attempt)
-    return outcomes.raised(attempt, error)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dibs.errors import DibsError
 from dibs.model.backoff import DEFAULT_BACKOFF
+from dibs.model.duration import SECOND
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, JobSettings
 from dibs.model.outcome import (
     Back,
@@ -64,11 +65,15 @@ class Outcomes:
         """The process that ran the handler died."""
         return after_crash(attempt._counters(), self.policy(attempt), Problem("crash", "ProcessDied", reason))
 
-    def returned_unrun(self, attempt: CurrentJob, delay: int = 0) -> Back:
-        """The job was not run, and that is not its fault: the attempt does not count."""
-        return Back(attempt.job.row[0], attempt.job.row[3], delay, refund=1)
+    def returned_unrun(self, attempt: CurrentJob, delay: int | None = None) -> Back:
+        """The job was not run, and that is not its fault: the attempt does not count, and it keeps its place."""
+        row = attempt.job.row
+        if delay is None:
+            claimed_at = row[8] - round(attempt._lease * SECOND)
+            delay = row[7] - claimed_at
+        return Back(row[0], row[3], delay, refund=1)
 
-    def cut_off(self, attempt: CurrentJob, delay: int = 0) -> Back:
+    def cut_off(self, attempt: CurrentJob, delay: int | None = None) -> Back:
         """The worker stops before the handler has ended: the attempt does not count, but why it is run again is
         recorded."""
         problem = Problem("shutdown", "WorkerStopped", "The worker stopped before the handler had ended")
@@ -83,6 +88,10 @@ class Outcomes:
             task.max_crashes or queue.max_crashes or DEFAULT_MAX_CRASHES,
             own.backoff or task.backoff or queue.backoff or DEFAULT_BACKOFF,
         )
+
+    def at_last_chance(self, attempt: CurrentJob) -> bool:
+        """Whether one more crash would end the job."""
+        return attempt.job.row[6] + 1 >= self.policy(attempt).max_crashes
 
     def time_limit(self, attempt: CurrentJob) -> float:
         """Seconds this attempt may run."""

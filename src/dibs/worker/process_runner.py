@@ -23,8 +23,8 @@ from dibs.model.outcome import Control, after_error, describe
 from dibs.task.registry import Definition
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
-from dibs.worker.loop_runner import Finish, aborted, given_up
 from dibs.worker.outcomes import Outcomes, Settlement
+from dibs.worker.runner import Finish, aborted, given_up
 from dibs.worker.thread_runner import Pool
 
 _context = multiprocessing.get_context("spawn")

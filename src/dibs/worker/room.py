@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 from dibs.worker.options import Settings
-
-
-class Runner(Protocol):
-    """What is asked of a runner."""
-
-    @property
-    def stuck(self) -> int:
-        """Handlers that go on although their jobs have been given up."""
-        ...
+from dibs.worker.runner import Runner
 
 
 class Room:

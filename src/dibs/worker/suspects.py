@@ -3,64 +3,65 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, TypeAlias
 
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 
 ALONE = 2.0
 """Seconds a suspect runs alone in its process: if it kills again, it kills only itself."""
+SLOW = 60.0
+"""The same towards other suspects, for one whose next crash is its last: a slow killer must not take them along."""
 PATIENCE = 5.0
-"""Seconds a suspect waits for the others to finish; then it runs beside them, but never beside another suspect."""
+"""Seconds a worker claims nothing, so that what runs can end first; what has run longer is not waited for."""
+
+Leave: TypeAlias = Literal["any", "one", "innocents", "none"]
 
 
 class Suspects:
-    """Jobs that have lost a holder before. Each is started alone, so that a killer kills no innocents."""
+    """Decides when a suspect may run. While it may not, it is not even held: whoever is held is hit by a kill."""
 
-    def __init__(self, hold: Hold) -> None:
+    def __init__(self, hold: Hold, at_last_chance: Callable[[CurrentJob], bool]) -> None:
         self._hold = hold
-        self._queue: deque[tuple[CurrentJob, float]] = deque()
+        self._at_last_chance = at_last_chance
         self._lone: CurrentJob | None = None
+        self._seen_at: float | None = None
+        self._wary = False
 
-    def add(self, attempts: Iterable[CurrentJob]) -> None:
-        """Take suspects in."""
-        now = time.monotonic()
-        self._queue.extend((attempt, now) for attempt in attempts)
+    def leave(self) -> Leave:
+        """What may be claimed now. After a claim that brought suspects the next ones are claimed one by one."""
+        now, lone = time.monotonic(), self._lone
+        if lone is not None and lone._settled and not self._hold.holds(lone):
+            lone = self._lone = None
+        if lone is not None:
+            ran = now - lone._started if lone._started else 0.0
+            if ran < ALONE:
+                return "none"
+            if ran < SLOW and self._at_last_chance(lone):
+                return "innocents"
+        if self._clearing(now):
+            return "none"
+        return "one" if self._wary else "any"
 
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return those that have not been started."""
-        waiting = [attempt for attempt, _ in self._queue]
-        self._queue.clear()
-        return waiting
-
-    def __len__(self) -> int:
-        return len(self._queue)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether claims must wait: a suspect is about to start, or has just started."""
-        return bool(self._queue) or self._lone is not None
-
-    def next(self) -> CurrentJob | None:
-        """The suspect to start now, if it is time."""
-        now = time.monotonic()
-        if self._lone is not None:
-            started = self._lone._started
-            if not self._lone._settled and not (started and now - started > ALONE):
+    def choose(self, suspects: Sequence[CurrentJob]) -> CurrentJob | None:
+        """Which of the suspects in a batch is to run now; the others are to be handed back before it starts."""
+        self._wary = bool(suspects)
+        if not suspects:
+            self._seen_at = None
+            return None
+        if len(self._hold) > 1:
+            now = time.monotonic()
+            self._seen_at = self._seen_at or now
+            if len(suspects) > 1 or self._clearing(now, suspects):
                 return None
-            if self._lone._settled and self._lone in self._hold.attempts():
-                return None
-            self._lone = None
-        while self._queue:
-            attempt, since = self._queue[0]
-            others = len(self._hold) - len(self._queue)
-            if attempt._settled:
-                self._queue.popleft()
-            elif others > 0 and now - since < PATIENCE:
-                return None
-            else:
-                self._queue.popleft()
-                self._lone = attempt
-                return attempt
-        return None
+        self._seen_at = None
+        self._lone = suspects[0]
+        return self._lone
+
+    def _clearing(self, now: float, besides: Collection[CurrentJob] = ()) -> bool:
+        """Whether a suspect waits for what runs to end: only for what is young enough to do so soon."""
+        if self._seen_at is None or now - self._seen_at > PATIENCE:
+            return False
+        others = [attempt for attempt in self._hold.attempts() if attempt not in besides]
+        return any(not attempt._started or now - attempt._started < PATIENCE for attempt in others)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import Context, copy_context
 
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
-from dibs.worker.loop_runner import Finish, aborted, given_up
 from dibs.worker.outcomes import Outcomes
+from dibs.worker.runner import Finish, Runner, aborted, given_up
 
 Work = Callable[[CurrentJob], None]
 
 
-class Pool:
+class Pool(Runner):
     """Threads that take jobs from one line, one at a time: a slow job holds up its own thread only.
 
     One thread is woken for a batch; each that takes a job wakes the next if there is more. So a batch of jobs that
@@ -24,43 +23,14 @@ class Pool:
     """
 
     def __init__(self, slots: int, hold: Hold, work: Work, name: str) -> None:
-        self._slots = slots
-        self._hold = hold
+        super().__init__(slots, hold)
         self._work = work
         self._name = name
-        self._pending: deque[CurrentJob] = deque()
         self._more = threading.Condition()
         self._idle = 0
         self._called = False
         self._threads: list[threading.Thread] = []
-        self._running: set[CurrentJob] = set()
         self._stopping = False
-        self.moved_at = 0.0
-
-    @property
-    def waiting(self) -> int:
-        """Jobs that have not been started."""
-        return len(self._pending)
-
-    @property
-    def stuck(self) -> int:
-        """Handlers that go on although their jobs have been given up."""
-        return sum(1 for attempt in tuple(self._running) if not self._hold.holds(attempt))
-
-    def submit(self, attempts: Iterable[CurrentJob]) -> None:
-        """Hand over a batch."""
-        self.moved_at = time.monotonic()
-        self._pending.extend(attempts)
-        self._call_one()
-
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return what has not been started."""
-        taken = []
-        while True:
-            try:
-                taken.append(self._pending.popleft())
-            except IndexError:
-                return taken
 
     def stop(self, timeout: float) -> bool:
         """End the threads that are idle. Answers whether all ended in time: a running handler cannot be stopped."""
@@ -72,7 +42,7 @@ class Pool:
             thread.join(max(0.0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _call_one(self) -> None:
+    def _call(self) -> None:
         if self._called:
             return
         with self._more:
@@ -98,7 +68,7 @@ class Pool:
                     return
                 continue
             if self._pending:
-                self._call_one()
+                self._call()
             self._running.add(attempt)
             try:
                 self._work(attempt)

@@ -10,14 +10,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dibs.store.access import Store
 from dibs.store.claimer import Claimer
 from dibs.task.registry import Registry
+from dibs.worker import extras
 from dibs.worker.attempt import CurrentJob
-from dibs.worker.bell import Listener
-from dibs.worker.chores import Chores, duties
 from dibs.worker.fetcher import Fetcher
 from dibs.worker.guard import Guard
 from dibs.worker.hold import Hold
@@ -28,6 +27,7 @@ from dibs.worker.options import Settings, check
 from dibs.worker.outcomes import Outcomes
 from dibs.worker.process_runner import ProcessRunner
 from dibs.worker.roll_call import RollCall
+from dibs.worker.runner import Runner
 from dibs.worker.service import Service
 from dibs.worker.settler import Settler
 from dibs.worker.signals import stopped_by_signals
@@ -40,41 +40,6 @@ FLUSH = 3.0
 """Seconds at the end of the grace that are kept for handing jobs back; half of a shorter grace."""
 LEAST = 1.0
 """Seconds an end may take at least."""
-
-
-class Runner(Protocol):
-    """Where handlers run: the loop, threads, or processes."""
-
-    @property
-    def waiting(self) -> int:
-        """Jobs that have not been started."""
-        ...
-
-    @property
-    def moved_at(self) -> float:
-        """When a job was last started or handed over."""
-        ...
-
-    @property
-    def stuck(self) -> int:
-        """Handlers that go on although their jobs have been given up."""
-        ...
-
-    def submit(self, attempts: list[CurrentJob]) -> None:
-        """Hand over a batch."""
-        ...
-
-    def take_back(self) -> list[CurrentJob]:
-        """Remove and return what has not been started."""
-        ...
-
-    def abort(self, attempt: CurrentJob) -> None:
-        """Stop a running handler as far as that is possible."""
-        ...
-
-    def stop(self, timeout: float) -> bool:
-        """End. Answers whether everything ended in time."""
-        ...
 
 
 class Worker:
@@ -126,18 +91,15 @@ class Worker:
         self.guard = Guard(self.hold, self._outcomes, self._runners, self.settler.add)
         self.keeper = Keeper(self._line(), dialect, self.hold, self.guard.lose)
         self.fetcher = self._fetcher(self._line(), settings)
-        chores = self._line()
         self._roll_call = RollCall(self._line(), self, self._tasks)
         self.services: list[Service] = [
             self.settler,
             self.guard,
             self.keeper,
             self.fetcher,
-            Chores(chores, self.id, duties(chores, dialect)),
             self._roll_call,
+            *extras.services(extras.Host(self._store, self.id, self.fetcher.ring, self._hears())),
         ]
-        if self._hears():
-            self.services.append(Listener(self._store, self.fetcher.ring))
         self.fetcher.put_back = self.settler.add
         self.settler.on_settled = self.fetcher.nudge
 
@@ -210,7 +172,6 @@ class Worker:
         self.fetcher.stop()
         self.fetcher.join(flush)
         self._hand_back([attempt for runner in self._runners.values() for attempt in runner.take_back()])
-        self._hand_back(self.fetcher.take_back())
         self._wait_for_handlers(end - flush)
         self._cut_off(flush / 3)
         drained = self.settler.drain(min(end, time.monotonic() + flush))

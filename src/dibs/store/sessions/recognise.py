@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from dibs.errors import InvalidOption, WrongDatabase
 from dibs.store.dialect import Dialect
 from dibs.store.runner import AsyncSession, Session
-from dibs.store.sessions.asyncpg import AsyncpgSession
-from dibs.store.sessions.psycopg import AsyncPsycopgSession, PsycopgSession
-from dibs.store.sessions.sqlalchemy import AsyncSqlAlchemySession, SqlAlchemySession
-from dibs.store.sessions.sqlite import AiosqliteSession, SqliteSession
 
 Adapter: TypeAlias = Callable[[Any, Dialect], Session | AsyncSession]
 
 
-def _kind(given: Any) -> set[str]:
+def _kinds(given: Any) -> list[str]:
     """The qualified names of a value's classes, without the private modules in between."""
-    return {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(given).__mro__}
+    return [f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(given).__mro__]
 
 
 def _sqlalchemy_database(given: Any) -> str:
@@ -26,50 +23,66 @@ def _sqlalchemy_database(given: Any) -> str:
     return str(bind.dialect.name).replace("postgresql", "postgres")
 
 
-_KINDS: tuple[tuple[frozenset[str], str | None, Callable[[Any], Any], Adapter], ...] = (
-    (frozenset({"psycopg.Connection"}), "postgres", lambda given: given, PsycopgSession),
-    (frozenset({"psycopg.AsyncConnection"}), "postgres", lambda given: given, AsyncPsycopgSession),
-    (frozenset({"psycopg.Cursor"}), "postgres", lambda given: given.connection, PsycopgSession),
-    (frozenset({"psycopg.AsyncCursor"}), "postgres", lambda given: given.connection, AsyncPsycopgSession),
-    (
-        frozenset({"asyncpg.Connection", "asyncpg.PoolConnectionProxy"}),
-        "postgres",
-        lambda given: given,
-        AsyncpgSession,
-    ),
-    (frozenset({"sqlalchemy.Connection"}), None, lambda given: given, SqlAlchemySession),
-    (
-        frozenset({"sqlalchemy.Session", "sqlalchemy.scoped_session"}),
-        None,
-        lambda given: given.connection(),
-        SqlAlchemySession,
-    ),
-    (
-        frozenset({"sqlalchemy.AsyncConnection", "sqlalchemy.AsyncSession", "sqlalchemy.async_scoped_session"}),
-        None,
-        lambda given: given,
-        AsyncSqlAlchemySession,
-    ),
-    (frozenset({"sqlite3.Connection"}), "sqlite", lambda given: given, SqliteSession),
-    (frozenset({"sqlite3.Cursor"}), "sqlite", lambda given: given.connection, SqliteSession),
-    (frozenset({"aiosqlite.Connection"}), "sqlite", lambda given: given, AiosqliteSession),
-)
+def _itself(given: Any) -> Any:
+    return given
+
+
+def _connection_of(given: Any) -> Any:
+    return given.connection
+
+
+def _adapter(module: str, name: str) -> Adapter:
+    """A session's class, loaded when such a connection is met, not before."""
+
+    def adapt(given: Any, dialect: Dialect) -> Session | AsyncSession:
+        session: Session | AsyncSession = getattr(import_module(f"dibs.store.sessions.{module}"), name)(given, dialect)
+        return session
+
+    return adapt
+
+
+_PSYCOPG = _adapter("psycopg", "PsycopgSession")
+_PSYCOPG_ASYNC = _adapter("psycopg", "AsyncPsycopgSession")
+_ASYNCPG = _adapter("asyncpg", "AsyncpgSession")
+_SQLALCHEMY = _adapter("sqlalchemy", "SqlAlchemySession")
+_SQLALCHEMY_ASYNC = _adapter("sqlalchemy", "AsyncSqlAlchemySession")
+_SQLITE = _adapter("sqlite", "SqliteSession")
+_AIOSQLITE = _adapter("sqlite", "AiosqliteSession")
+
+_KINDS: dict[str, tuple[str | None, Callable[[Any], Any], Adapter]] = {
+    "psycopg.Connection": ("postgres", _itself, _PSYCOPG),
+    "psycopg.Cursor": ("postgres", _connection_of, _PSYCOPG),
+    "psycopg.AsyncConnection": ("postgres", _itself, _PSYCOPG_ASYNC),
+    "psycopg.AsyncCursor": ("postgres", _connection_of, _PSYCOPG_ASYNC),
+    "asyncpg.Connection": ("postgres", _itself, _ASYNCPG),
+    "asyncpg.PoolConnectionProxy": ("postgres", _itself, _ASYNCPG),
+    "sqlalchemy.Connection": (None, _itself, _SQLALCHEMY),
+    "sqlalchemy.Session": (None, lambda given: given.connection(), _SQLALCHEMY),
+    "sqlalchemy.scoped_session": (None, lambda given: given.connection(), _SQLALCHEMY),
+    "sqlalchemy.AsyncConnection": (None, _itself, _SQLALCHEMY_ASYNC),
+    "sqlalchemy.AsyncSession": (None, _itself, _SQLALCHEMY_ASYNC),
+    "sqlalchemy.async_scoped_session": (None, _itself, _SQLALCHEMY_ASYNC),
+    "sqlite3.Connection": ("sqlite", _itself, _SQLITE),
+    "sqlite3.Cursor": ("sqlite", _connection_of, _SQLITE),
+    "aiosqlite.Connection": ("sqlite", _itself, _AIOSQLITE),
+}
+"""Kind of connection: its database (None: it says itself), how to reach the connection, and its session."""
 
 
 def recognise(given: Any, dialect: Dialect) -> Session | AsyncSession:
     """A session over a caller's connection, or an error that says why it cannot be used."""
-    kinds = _kind(given)
-    for names, database, unwrap, adapt in _KINDS:
-        if names & kinds:
-            found = database or _sqlalchemy_database(given)
-            if found != dialect.name:
-                raise WrongDatabase(
-                    f"This Dibs keeps its jobs in {dialect.title}, the connection given is to {found}: "
-                    "a job in another database cannot commit together with your data.",
-                    "Pass a connection to the database of the Dibs URL, or make a second Dibs for the other one.",
-                )
-            return adapt(unwrap(given), dialect)
-    raise InvalidOption(
-        f"connection={type(given).__module__}.{type(given).__qualname__} is no connection dibs knows.",
-        "Pass a connection of psycopg, asyncpg, SQLAlchemy, sqlite3 or aiosqlite.",
-    )
+    known = next((_KINDS[kind] for kind in _kinds(given) if kind in _KINDS), None)
+    if known is None:
+        raise InvalidOption(
+            f"connection={type(given).__module__}.{type(given).__qualname__} is no connection dibs knows.",
+            "Pass a connection of psycopg, asyncpg, SQLAlchemy, sqlite3 or aiosqlite.",
+        )
+    database, unwrap, adapt = known
+    found = database or _sqlalchemy_database(given)
+    if found != dialect.name:
+        raise WrongDatabase(
+            f"This Dibs keeps its jobs in {dialect.title}, the connection given is to {found}: "
+            "a job in another database cannot commit together with your data.",
+            "Pass a connection to the database of the Dibs URL, or make a second Dibs for the other one.",
+        )
+    return adapt(unwrap(given), dialect)

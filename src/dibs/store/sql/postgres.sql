@@ -56,7 +56,7 @@ update dibs.job set
 returning id
 
 -- name: enqueue_batch
--- Many jobs without a key from one array for each column; an id that is already there is left alone.
+-- Many jobs without a key; an id that is already there is left alone. They come as one array for each column.
 insert into dibs.job (id, queue, task, priority, payload, max_attempts, options, available_at)
 select n.id, n.queue, n.task, n.priority, cast(n.payload as jsonb), n.max_attempts, cast(n.options as jsonb),
        greatest(:now, coalesce(dibs.instant(n.run_at), :now + coalesce(n.delay, 0) * interval '1 microsecond'))
@@ -113,6 +113,7 @@ update dibs.job set
         where queue = :queue and priority = :priority and lease_until is null and available_at <= :now
           and (available_at, id) >= (dibs.instant(cast(:mark_at as bigint)), cast(cast(:mark_id as text) as uuid))
           and (select paused_at from dibs.queue where name = :queue) is null
+          and crashes <= cast(:crashes as integer)
         order by available_at, id limit :limit
           for update skip locked))
 returning cast(id as text), task, cast(payload as text), token, attempts, max_attempts, crashes,
@@ -130,6 +131,7 @@ update dibs.job set
         where queue = :queue and priority = :priority and lease_until is null and available_at <= :now
           and (available_at, id) >= (dibs.instant(cast(:mark_at as bigint)), cast(cast(:mark_id as text) as uuid))
           and (select paused_at from dibs.queue where name = :queue) is null
+          and crashes <= cast(:crashes as integer)
           and task = any (cast(cast(:tasks as text) as text[]))
         order by available_at, id limit :limit
           for update skip locked))

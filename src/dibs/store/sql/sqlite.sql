@@ -47,7 +47,7 @@ update dibs_job set payload = :payload, task = :task, priority = :priority, max_
 returning id
 
 -- name: enqueue_batch
--- Many jobs without a key from one JSON array; an id that is already there is left alone.
+-- Many jobs without a key; an id that is already there is left alone.
 -- differs: json_each instead of a record set; payload and options arrive as text inside the JSON.
 insert into dibs_job (id, queue, task, priority, payload, max_attempts, options, available_at, created_at)
 select n.value ->> 0, n.value ->> 1, n.value ->> 2, n.value ->> 3, n.value ->> 4, n.value ->> 5, n.value ->> 6,
@@ -91,6 +91,7 @@ update dibs_job set
         where queue = :queue and priority = :priority and lease_until is null and available_at <= :now
           and (available_at, id) >= (:mark_at, :mark_id)
           and (select paused_at from dibs_queue where name = :queue) is null
+          and crashes <= :crashes
         order by available_at, id limit :limit)
 returning id, task, payload, token, attempts, max_attempts, crashes, available_at, lease_until, created_at, unique_key,
           options
@@ -106,6 +107,7 @@ update dibs_job set
         where queue = :queue and priority = :priority and lease_until is null and available_at <= :now
           and (available_at, id) >= (:mark_at, :mark_id)
           and (select paused_at from dibs_queue where name = :queue) is null
+          and crashes <= :crashes
           and task in (select value from json_each(:tasks))
         order by available_at, id limit :limit)
 returning id, task, payload, token, attempts, max_attempts, crashes, available_at, lease_until, created_at, unique_key,
@@ -207,8 +209,8 @@ select available_at, id, (select count(*) from walked),
   from walked order by available_at desc, id desc limit 1
 
 -- name: lock_expired
--- The expired ones among these.
--- differs: nothing to lock: the transaction holds the only write lock.
+-- Lock the expired ones among these; whoever is being settled or reaped by somebody else is skipped.
+-- differs: nothing to lock or skip: the transaction holds the only write lock.
 select id, token, attempts, crashes, worker_id, max_attempts,
        (select settings from dibs_queue where name = dibs_job.queue), options
   from dibs_job
