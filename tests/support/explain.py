@@ -61,7 +61,8 @@ class ExplainingSession(OwnPsycopgSession):
         assert isinstance(request, Statement)
         block = self.dialect.blocks[request.name]
         params = self.dialect.bind(block, request.params)
-        text, _ = block.compiled("pyformat")
+        [part] = block.parts
+        text, _ = part.compiled("pyformat")
         self.connection.execute("savepoint explained")
         cursor = self.connection.execute(f"explain (analyze, buffers, format json) {text}".encode(), params)
         [(document,)] = cursor.fetchall()

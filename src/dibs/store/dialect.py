@@ -18,7 +18,6 @@ Clock = Callable[[], int]
 class Can:
     """The capabilities that change the number of steps. Printed as a table in docs/databases.md."""
 
-    move_rows_in_one_statement: bool
     load_in_bulk: bool
     ring_sleepers: bool
     run_many_writers: bool

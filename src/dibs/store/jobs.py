@@ -73,25 +73,14 @@ def find(dialect: Dialect, wanted: Filter, limit: int, before: str | None = None
 
 def end_waiting(dialect: Dialect, ids: Sequence[str], outcome: str) -> Operation[set[str]]:
     """End jobs that nobody holds, as cancelled or discarded. Answers the ids that were ended."""
-    chosen = dialect.array(ids)
-    if dialect.can.move_rows_in_one_statement:
-        rows: Rows = yield sql("end_waiting", ids=chosen, outcome=outcome)
-    else:
-        yield ATOMIC
-        yield sql("end_waiting_copy", ids=chosen, outcome=outcome)
-        rows = yield sql("end_waiting_delete", ids=chosen)
+    rows: Rows = yield sql("end_waiting", ids=dialect.array(ids), outcome=outcome)
     return {row[0] for row in rows}
 
 
 def requeue(dialect: Dialect, ids: Sequence[str]) -> Operation[set[str]]:
     """Bring finished jobs back to life, with all their attempts before them. Answers the ids that live again."""
-    chosen = dialect.array(ids)
     yield ATOMIC
-    if dialect.can.move_rows_in_one_statement:
-        rows: Rows = yield sql("requeue", ids=chosen)
-    else:
-        rows = yield sql("requeue_copy", ids=chosen)
-        yield sql("requeue_delete", ids=chosen)
+    rows: Rows = yield sql("requeue", ids=dialect.array(ids))
     for queue, priority in sorted({(row[1], row[2]) for row in rows}):
         yield sql("add_lane", queue=queue, priority=priority)
     if dialect.can.ring_sleepers:

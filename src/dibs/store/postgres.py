@@ -40,7 +40,6 @@ _REPLAY = frozenset({"40P01", "40001", "55P03"})
 _NO_DATABASE = re.compile(r'FATAL: +database ".+" does not exist')
 """While connecting, libpq gives no SQLSTATE, only the server's words."""
 CAN = Can(
-    move_rows_in_one_statement=True,
     load_in_bulk=True,
     ring_sleepers=True,
     run_many_writers=True,

@@ -13,7 +13,7 @@ from dibs.model.status import FINAL
 from dibs.store.claim import discover_lanes
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
-from dibs.store.statement import ATOMIC, Rows, sql
+from dibs.store.statement import Rows, sql
 
 COUNT_CAP = 100_000
 """Rows of a lane (or of recent history) that a count reads at most."""
@@ -105,15 +105,7 @@ def prune(
 ) -> Operation[int]:
     """Forget finished jobs of a queue that ended longer than `keep` ago, at most `limit`. Answers how many."""
     final = [outcome for outcome in outcomes if outcome in FINAL]
-    params = {"queue": queue, "keep": keep, "outcomes": dialect.array(final), "limit": limit}
-    if dialect.can.move_rows_in_one_statement:
-        rows: Rows = yield sql("prune", **params)
-        return int(rows[0][0])
-    yield ATOMIC
-    old: Rows = yield sql("old_history", **params)
-    ids = dialect.array([row[0] for row in old])
-    yield sql("prune_errors", ids=ids)
-    rows = yield sql("prune_history", ids=ids)
+    rows: Rows = yield sql("prune", queue=queue, keep=keep, outcomes=dialect.array(final), limit=limit)
     return len(rows)
 
 

@@ -23,7 +23,7 @@ def settle(
     finals = settlements if kinds == {Final} else [item for item in settlements if isinstance(item, Final)]
     backs = [item for item in settlements if isinstance(item, Back)] if Back in kinds else []
     troubled = [item for item in settlements if item[5] is not None]
-    simple = dialect.can.move_rows_in_one_statement and not (troubled or (finals and backs))
+    simple = not (troubled or (finals and backs))
     if not simple:
         yield ATOMIC
     done: set[str] = set()
@@ -49,11 +49,7 @@ def settle(
 def _archive(dialect: Dialect, finals: Sequence[Settlement]) -> Operation[set[str]]:
     ids, tokens, outcomes, results, ages, *_ = zip(*finals, strict=True)
     batch = dialect.columns("ended", ids=ids, tokens=tokens, outcomes=outcomes, results=results, ages=ages)
-    if dialect.can.move_rows_in_one_statement:
-        rows: Rows = yield sql("archive", **batch)
-    else:
-        yield sql("archive_copy", **batch)
-        rows = yield sql("archive_delete", **batch)
+    rows: Rows = yield sql("archive", **batch)
     return {row[0] for row in rows}
 
 

@@ -18,7 +18,6 @@ OLDEST = (3, 38, 0)
 BUSY_SECONDS = 30.0
 _BELL_PAUSE = 0.004
 CAN = Can(
-    move_rows_in_one_statement=False,
     load_in_bulk=False,
     ring_sleepers=False,
     run_many_writers=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -12,6 +12,7 @@ Style = Literal["pyformat", "format", "qmark", "named", "numeric_dollar"]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 _HEADER = re.compile(r"^-- name: (\w+)(?: plan: (\w+))?$", re.MULTILINE)
+_THEN = re.compile(r"^-- then:.*$", re.MULTILINE)
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]+)")
 
 
@@ -39,11 +40,10 @@ class Copy(NamedTuple):
     columns: tuple[str, ...]
 
 
-class Block:
-    """A named SQL text, compiled once for each parameter style in use."""
+class Part:
+    """One SQL text, compiled once for each parameter style in use."""
 
-    def __init__(self, name: str, text: str, fresh: bool = False) -> None:
-        self.name = name
+    def __init__(self, text: str, fresh: bool = False) -> None:
         self.text = text
         self.fresh = fresh
         self.answers = text.startswith(("select", "with", "pragma")) or "returning" in text
@@ -55,6 +55,36 @@ class Block:
         if style not in self._compiled:
             self._compiled[style] = _compile(self.text, style)
         return self._compiled[style]
+
+
+class Block:
+    """A named statement. Where a database cannot do it in one SQL text it has several parts, after lines `-- then:`.
+
+    The answer is what the first part answers that answers anything. Parts after it may call it `:found`, an array of
+    its first column; if nothing was found, they are not sent.
+    """
+
+    def __init__(self, name: str, text: str, fresh: bool = False) -> None:
+        self.name = name
+        self.text = text
+        self.fresh = fresh
+        self.parts = tuple(Part(part.strip(), fresh) for part in _THEN.split(text))
+        self.parameters = frozenset[str]().union(*(part.parameters for part in self.parts)) - {"found"}
+
+    def sent(
+        self, params: dict[str, Any], array: Callable[[Sequence[Any]], Any]
+    ) -> Generator[tuple[Part, dict[str, Any]], Rows, Rows]:
+        """Yields each part to be sent, is sent its rows, returns the answer."""
+        answer: Rows | None = None
+        for part in self.parts:
+            if answer is not None:
+                if not answer:
+                    break
+                params = {**params, "found": array([row[0] for row in answer])}
+            rows = yield part, params
+            if part.answers and answer is None:
+                answer = rows
+        return answer or []
 
 
 def _names(text: str) -> Iterator[str]:
@@ -96,7 +126,7 @@ def _blocks(source: str, now: str | None) -> Iterator[tuple[str, bool, str]]:
     headers = list(_HEADER.finditer(source))
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         body = source[header.end() : following.start() if following else len(source)]
-        lines = [line for line in body.splitlines() if line.strip() and not line.startswith("--")]
+        lines = [line for line in body.splitlines() if line.strip() and (line[:2] != "--" or _THEN.match(line))]
         text = "\n".join(lines)
         if now is not None:
             text = re.sub(r":now\b", now, text)

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from dibs.store.dialect import Dialect
-from dibs.store.runner import AsyncSession, Request
-from dibs.store.statement import Copy, Rows
+from dibs.store.sessions.base import AsyncCallerSession
+from dibs.store.statement import Copy, Part, Rows
 
 
-class AsyncpgSession(AsyncSession):
-    """A caller's asyncpg connection: statements join its transaction."""
+class AsyncpgSession(AsyncCallerSession):
+    """A caller's asyncpg connection."""
 
     bulk = True
 
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    async def execute(self, request: Request) -> Rows:
-        """Run one statement or bulk load."""
-        block = self.dialect.blocks[request.name]
-        if isinstance(request, Copy):
-            await self.connection.copy_to_table(
-                "job",
-                schema_name="dibs",
-                columns=request.columns,
-                source=_encoded(request.chunks),
-            )
-            return []
-        text, order = block.compiled("numeric_dollar")
-        params = self.dialect.bind(block, request.params)
+    async def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        text, order = part.compiled("numeric_dollar")
         rows = await self.connection.fetch(text, *(params[name] for name in order))
         return [tuple(row) for row in rows]
+
+    async def load(self, copy: Copy) -> None:
+        """COPY."""
+        await self.connection.copy_to_table(
+            "job", schema_name="dibs", columns=copy.columns, source=_encoded(copy.chunks)
+        )
 
 
 async def _encoded(chunks: Iterable[str]) -> AsyncIterator[bytes]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dibs.store.dialect import Dialect
-from dibs.store.runner import AsyncSession, Request
-from dibs.store.statement import Copy, Rows
+from dibs.store.runner import Request
+from dibs.store.sessions.base import AsyncCallerSession, CallerSession, OwnTransactions
+from dibs.store.statement import Copy, Part, Rows
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -17,61 +17,37 @@ def _tuple_row(_cursor: Any) -> Any:
     return tuple
 
 
-class PsycopgSession:
-    """A caller's psycopg connection: statements join its transaction."""
+class PsycopgSession(CallerSession):
+    """A caller's psycopg connection."""
 
     bulk = True
+    connection: Connection[Any]
 
-    def __init__(self, connection: Connection[Any], dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    def execute(self, request: Request) -> Rows:
-        """Run one statement or bulk load."""
-        block = self.dialect.blocks[request.name]
+    def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        text, _ = part.compiled("pyformat")
         with self.connection.cursor(row_factory=_tuple_row) as cursor:
-            if isinstance(request, Copy):
-                with cursor.copy(block.text.encode()) as copy:
-                    for chunk in request.chunks:
-                        copy.write(chunk)
-                return []
-            params = self.dialect.bind(block, request.params)
-            text, _ = block.compiled("pyformat")
-            cursor.execute(text.encode(), params, prepare=False if block.fresh else None)
-            return cursor.fetchall() if block.answers else []
+            cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
+            return cursor.fetchall() if part.answers else []
 
-    def begin(self) -> None:
-        """The transaction is the caller's."""
-
-    def commit(self) -> None:
-        """The transaction is the caller's."""
-
-    def rollback(self) -> None:
-        """The transaction is the caller's."""
+    def load(self, copy: Copy) -> None:
+        """COPY."""
+        with self.connection.cursor() as cursor, cursor.copy(self.dialect.blocks[copy.name].text.encode()) as stream:
+            for chunk in copy.chunks:
+                stream.write(chunk)
 
 
-class OwnPsycopgSession(PsycopgSession):
-    """A connection of dibs' own, in autocommit mode: one statement is one transaction unless `begin` says so.
+class OwnPsycopgSession(OwnTransactions, PsycopgSession):
+    """A connection of dibs' own, in autocommit mode.
 
     `explicit` is set where the server's default is not READ COMMITTED: then each statement brings its own BEGIN,
     since a claim at a higher level fails when a row has changed after its snapshot.
     """
 
     explicit = False
-    _open = False
 
-    def execute(self, request: Request) -> Rows:
-        """Run one statement, in a transaction of the right level."""
-        if not self.explicit or self._open:
-            return super().execute(request)
-        self.begin()
-        try:
-            rows = super().execute(request)
-        except BaseException:
-            self.rollback()
-            raise
-        self.commit()
-        return rows
+    def _needs_transaction(self, request: Request) -> bool:
+        return self.explicit or super()._needs_transaction(request)
 
     def begin(self) -> None:
         """Start a transaction, at READ COMMITTED whatever the server's default."""
@@ -99,25 +75,22 @@ class OwnPsycopgSession(PsycopgSession):
         self.connection.close()
 
 
-class AsyncPsycopgSession(AsyncSession):
-    """A caller's psycopg AsyncConnection: statements join its transaction."""
+class AsyncPsycopgSession(AsyncCallerSession):
+    """A caller's psycopg AsyncConnection."""
 
     bulk = True
+    connection: AsyncConnection[Any]
 
-    def __init__(self, connection: AsyncConnection[Any], dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    async def execute(self, request: Request) -> Rows:
-        """Run one statement or bulk load."""
-        block = self.dialect.blocks[request.name]
+    async def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        text, _ = part.compiled("pyformat")
         async with self.connection.cursor(row_factory=_tuple_row) as cursor:
-            if isinstance(request, Copy):
-                async with cursor.copy(block.text.encode()) as copy:
-                    for chunk in request.chunks:
-                        await copy.write(chunk)
-                return []
-            params = self.dialect.bind(block, request.params)
-            text, _ = block.compiled("pyformat")
-            await cursor.execute(text.encode(), params, prepare=False if block.fresh else None)
-            return await cursor.fetchall() if block.answers else []
+            await cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
+            return await cursor.fetchall() if part.answers else []
+
+    async def load(self, copy: Copy) -> None:
+        """COPY."""
+        text = self.dialect.blocks[copy.name].text.encode()
+        async with self.connection.cursor() as cursor, cursor.copy(text) as stream:
+            for chunk in copy.chunks:
+                await stream.write(chunk)

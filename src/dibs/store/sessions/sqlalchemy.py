@@ -4,61 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from dibs.store.dialect import Dialect
-from dibs.store.runner import AsyncSession, Request
-from dibs.store.statement import Copy, Rows, Style
+from dibs.store.sessions.base import AsyncCallerSession, CallerSession
+from dibs.store.statement import Part, Rows, Style
 
 
-def _prepared(dialect: Dialect, style: Style, request: Request) -> tuple[str, Any]:
+def _written(part: Part, style: Style, params: dict[str, Any]) -> tuple[str, Any]:
     """The text and parameters in the style of the driver below SQLAlchemy."""
-    if isinstance(request, Copy):
-        raise TypeError("a bulk load cannot run through SQLAlchemy")
-    block = dialect.blocks[request.name]
-    text, order = block.compiled(style)
-    params = dialect.bind(block, request.params)
+    text, order = part.compiled(style)
     if style in ("pyformat", "named"):
         return text, params
     return text, tuple(params[name] for name in order)
 
 
-class SqlAlchemySession:
-    """A caller's SQLAlchemy Connection: statements join its transaction."""
+class SqlAlchemySession(CallerSession):
+    """A caller's SQLAlchemy Connection."""
 
-    bulk = False
-
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    def execute(self, request: Request) -> Rows:
-        """Run one statement."""
-        text, params = _prepared(self.dialect, self.connection.dialect.paramstyle, request)
-        result = self.connection.exec_driver_sql(text, params)
+    def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        text, values = _written(part, self.connection.dialect.paramstyle, params)
+        result = self.connection.exec_driver_sql(text, values)
         return [tuple(row) for row in result] if result.returns_rows else []
 
-    def begin(self) -> None:
-        """The transaction is the caller's."""
 
-    def commit(self) -> None:
-        """The transaction is the caller's."""
-
-    def rollback(self) -> None:
-        """The transaction is the caller's."""
-
-
-class AsyncSqlAlchemySession(AsyncSession):
+class AsyncSqlAlchemySession(AsyncCallerSession):
     """A caller's SQLAlchemy AsyncConnection or AsyncSession."""
 
-    bulk = False
-
-    def __init__(self, given: Any, dialect: Dialect) -> None:
-        self.given = given
-        self.dialect = dialect
-
-    async def execute(self, request: Request) -> Rows:
-        """Run one statement."""
-        ours = hasattr(self.given, "exec_driver_sql")
-        connection = self.given if ours else await self.given.connection()
-        text, params = _prepared(self.dialect, connection.dialect.paramstyle, request)
-        result = await connection.exec_driver_sql(text, params)
+    async def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        ours = hasattr(self.connection, "exec_driver_sql")
+        connection = self.connection if ours else await self.connection.connection()
+        text, values = _written(part, connection.dialect.paramstyle, params)
+        result = await connection.exec_driver_sql(text, values)
         return [tuple(row) for row in result] if result.returns_rows else []

@@ -7,40 +7,25 @@ import threading
 from typing import Any
 
 from dibs.store.dialect import Dialect
-from dibs.store.runner import AsyncSession, Request
-from dibs.store.statement import Copy, Rows
+from dibs.store.runner import Request
+from dibs.store.sessions.base import AsyncCallerSession, CallerSession, OwnTransactions
+from dibs.store.statement import Part, Rows
 
 
-class SqliteSession:
-    """A caller's sqlite3 connection: statements join its transaction."""
+class SqliteSession(CallerSession):
+    """A caller's sqlite3 connection."""
 
-    bulk = False
+    connection: sqlite3.Connection
 
-    def __init__(self, connection: sqlite3.Connection, dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    def execute(self, request: Request) -> Rows:
-        """Run one statement."""
-        if isinstance(request, Copy):
-            raise TypeError("SQLite has no bulk load")
-        block = self.dialect.blocks[request.name]
+    def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
         cursor = self.connection.cursor()
         cursor.row_factory = None
-        text, _ = block.compiled("named")
-        return cursor.execute(text, self.dialect.bind(block, request.params)).fetchall()
-
-    def begin(self) -> None:
-        """The transaction is the caller's."""
-
-    def commit(self) -> None:
-        """The transaction is the caller's."""
-
-    def rollback(self) -> None:
-        """The transaction is the caller's."""
+        text, _ = part.compiled("named")
+        return cursor.execute(text, params).fetchall()
 
 
-class OwnSqliteSession(SqliteSession):
+class OwnSqliteSession(OwnTransactions, SqliteSession):
     """A connection of dibs' own. Threads of one process take turns at a lock instead of polling the file's."""
 
     def __init__(self, connection: sqlite3.Connection, dialect: Dialect, turn: threading.RLock, shared: bool) -> None:
@@ -49,7 +34,7 @@ class OwnSqliteSession(SqliteSession):
         self.shared = shared
 
     def execute(self, request: Request) -> Rows:
-        """Run one statement, alone in this process."""
+        """Run a request, alone in this process."""
         with self.turn:
             return super().execute(request)
 
@@ -61,19 +46,26 @@ class OwnSqliteSession(SqliteSession):
         except BaseException:
             self.turn.release()
             raise
+        self._open = True
 
     def commit(self) -> None:
         """Commit it."""
         self.connection.execute("commit")
-        self.turn.release()
+        self._end()
 
     def rollback(self) -> None:
         """Roll it back."""
+        if not self._open:
+            return
         try:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
         finally:
-            self.turn.release()
+            self._end()
+
+    def _end(self) -> None:
+        self._open = False
+        self.turn.release()
 
     @property
     def broken(self) -> bool:
@@ -86,22 +78,13 @@ class OwnSqliteSession(SqliteSession):
             self.connection.close()
 
 
-class AiosqliteSession(AsyncSession):
-    """A caller's aiosqlite connection: statements join its transaction."""
+class AiosqliteSession(AsyncCallerSession):
+    """A caller's aiosqlite connection."""
 
-    bulk = False
-
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
-        self.connection = connection
-        self.dialect = dialect
-
-    async def execute(self, request: Request) -> Rows:
-        """Run one statement."""
-        if isinstance(request, Copy):
-            raise TypeError("SQLite has no bulk load")
-        block = self.dialect.blocks[request.name]
-        text, _ = block.compiled("named")
+    async def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text."""
+        text, _ = part.compiled("named")
         async with self.connection.cursor() as cursor:
             cursor.row_factory = None
-            await cursor.execute(text, self.dialect.bind(block, request.params))
+            await cursor.execute(text, params)
             return list(await cursor.fetchall())

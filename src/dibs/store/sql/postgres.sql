@@ -160,7 +160,7 @@ select lane.queue, lane.priority,
 -- SETTLE: every statement is fenced by (id, token) and by the lease; what it does not return was lost
 
 -- name: archive plan: fresh
--- Jobs that end move to the history, all or nothing, in one statement.
+-- Jobs that end move to the history, all or nothing.
 with ended as materialized (
     select * from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])),
                          (select cast(cast(:outcomes as text) as text[])),
@@ -377,7 +377,7 @@ with old as materialized (
 ), errors as (
     delete from dibs.attempt_error a using gone where a.job_id = gone.id
 )
-select count(*) from gone
+select cast(id as text) from gone
 
 
 -- QUEUES

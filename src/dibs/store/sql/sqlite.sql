@@ -129,9 +129,9 @@ select lane.value ->> 0, lane.value ->> 1,
 
 -- SETTLE: every statement is fenced by (id, token) and by the lease; what it does not return was lost
 
--- name: archive_copy
--- Jobs that end are copied to the history ...
--- differs: two statements in one transaction, because SQLite cannot insert what a DELETE returns.
+-- name: archive
+-- Jobs that end move to the history, all or nothing.
+-- differs: two parts, because SQLite cannot insert what a DELETE returns.
 insert into dibs_history (id, finished_at, available_at, claimed_at, started_at, first_started_at, created_at, token,
                           priority, attempts, max_attempts, crashes, queue, task, outcome, worker_id, unique_key,
                           payload, result, options)
@@ -141,10 +141,7 @@ select j.id, :now, j.available_at, j.claimed_at,
        j.payload, e.value ->> 3, j.options
   from json_each(:ended) e
   cross join dibs_job j on j.id = e.value ->> 0 and j.token = e.value ->> 1 and j.lease_until is not null
-
--- name: archive_delete
--- ... and leave the live table.
--- differs: the second half of `archive`.
+-- then:
 delete from dibs_job
  where id in (select e.value ->> 0 from json_each(:ended) e
                cross join dibs_job j on j.id = e.value ->> 0 and j.token = e.value ->> 1
@@ -297,24 +294,21 @@ select id from dibs_history
    and (:before is null or id < :before)
  order by id desc limit :limit
 
--- name: end_waiting_copy
--- Cancel or discard jobs nobody holds: copied to the history ...
--- differs: two statements in one transaction, because SQLite cannot insert what a DELETE returns.
+-- name: end_waiting
+-- Cancel or discard jobs nobody holds.
+-- differs: two parts, because SQLite cannot insert what a DELETE returns.
 insert into dibs_history (id, finished_at, available_at, claimed_at, started_at, first_started_at, created_at, token,
                           priority, attempts, max_attempts, crashes, queue, task, outcome, worker_id, unique_key,
                           payload, options)
 select id, :now, available_at, claimed_at, started_at, first_started_at, created_at, token, priority, attempts,
        max_attempts, crashes, queue, task, :outcome, worker_id, unique_key, payload, options
   from dibs_job where id in (select value from json_each(:ids)) and lease_until is null
-
--- name: end_waiting_delete
--- ... and removed from the live table.
--- differs: the second half of `end_waiting`.
+-- then:
 delete from dibs_job where id in (select value from json_each(:ids)) and lease_until is null returning id
 
--- name: requeue_copy
--- Finished jobs become live again, with all their attempts before them ...
--- differs: two statements in one transaction, because SQLite cannot insert what a DELETE returns.
+-- name: requeue
+-- Finished jobs become live again, with all their attempts before them.
+-- differs: two parts, because SQLite cannot insert what a DELETE returns.
 insert into dibs_job (id, queue, task, priority, payload, options, unique_key, max_attempts, token, created_at,
                       first_started_at, available_at)
 select id, queue, task, priority, payload, options, unique_key, max_attempts, token, created_at, first_started_at, :now
@@ -325,12 +319,8 @@ select id, queue, task, priority, payload, options, unique_key, max_attempts, to
        and not exists (select 1 from dibs_history o where o.id in (select value from json_each(:ids)) and o.id < h.id
                           and o.queue = h.queue and o.unique_key = h.unique_key))
 returning id, queue, priority
-
--- name: requeue_delete
--- ... and leave the history.
--- differs: the second half of `requeue`: whatever is live now is no history.
-delete from dibs_history
- where id in (select value from json_each(:ids)) and exists (select 1 from dibs_job j where j.id = dibs_history.id)
+-- then:
+delete from dibs_history where id in (select value from json_each(:found))
 
 -- name: run_now
 -- Waiting jobs become due at once.
@@ -352,22 +342,16 @@ returning id
 select count(*) from dibs_history
  where queue = :queue and finished_at < :now - :keep and outcome in (select value from json_each(:outcomes))
 
--- name: old_history
--- Finished jobs of one queue and certain outcomes that ended before a span ago, a bounded number.
--- differs: choosing and deleting are two statements.
+-- name: prune
+-- Delete finished jobs of one queue and outcome that ended before a span ago, a bounded number at a time.
+-- differs: three parts: SQLite deletes from one table at a time.
 select id from dibs_history
  where queue = :queue and finished_at < :now - :keep and outcome in (select value from json_each(:outcomes))
  order by finished_at limit :limit
-
--- name: prune_errors
--- The errors of jobs that are forgotten.
--- differs: part of `prune`.
-delete from dibs_attempt_error where job_id in (select value from json_each(:ids))
-
--- name: prune_history
--- Forget finished jobs.
--- differs: part of `prune`.
-delete from dibs_history where id in (select value from json_each(:ids)) returning id
+-- then:
+delete from dibs_attempt_error where job_id in (select value from json_each(:found))
+-- then:
+delete from dibs_history where id in (select value from json_each(:found))
 
 
 -- QUEUES
