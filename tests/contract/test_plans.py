@@ -122,7 +122,7 @@ def test_a_claim_of_a_lane_due_later_reads_nothing_of_it(planned: Callable[..., 
 
 def test_a_peek_looks_each_lane_up(planned: Callable[..., Plan]) -> None:
     lanes = [Lane("default", 100), Lane("default", 150), Lane("nothing", 100)]
-    plan = planned("peek", lambda jobs: claim.peek(jobs.store.dialect, lanes))
+    plan = planned("peek", lambda jobs: claim.peek(jobs.store.dialect, lanes, [START] * len(lanes)))
     _check(plan, "job_lane", pages=60)
     assert plan.read() <= 12
 

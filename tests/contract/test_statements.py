@@ -110,7 +110,16 @@ def test_operations_pass_the_parameters_that_statements_name(
     timed.enqueue("mail").status()
     blocks = timed.store.dialect.blocks
     assert {name: names for name, names in sent.items() if names != blocks[name].parameters - {"now"}} == {}
-    told_elsewhere = {"stored", "enqueue_again", "drop_finished", "settled_by", "add_chore", "take_chore", "clock"}
+    told_elsewhere = {
+        "stored",
+        "enqueue_again",
+        "drop_finished",
+        "settled_by",
+        "returned_by",
+        "add_chore",
+        "take_chore",
+        "clock",
+    }
     workers = {"worker_beat", "worker_sleep", "worker_gone", "forget_workers", "workers", "copy_jobs", "count_crashes"}
     assert set(blocks) - set(sent) <= told_elsewhere | workers
 

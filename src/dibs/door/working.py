@@ -29,7 +29,7 @@ from dibs.model.outcome import (
 )
 from dibs.store.claim import known_lanes
 from dibs.store.claimer import Claimer
-from dibs.store.reaper import Reaper
+from dibs.store.reaper import BUDGET, Reaper
 from dibs.store.settle import Settlement, beat, settle
 
 _REAP_PAUSE = 1.0
@@ -172,9 +172,9 @@ class Working(Door):
         return await self._in_thread(self.snooze_many, jobs, delay)
 
     def reclaim(self, limit: int = 1_000) -> int:
-        """Take expired leases back, at most `limit` and one bounded stretch of each lane. Answers how many."""
+        """Take expired leases back, at most `limit`, wherever they are. Answers how many."""
         with self._claiming:
-            return self._reap(limit)
+            return self._reap(limit, budget=float("inf"))
 
     async def areclaim(self, limit: int = 1_000) -> int:
         """Async form of `reclaim`."""
@@ -208,9 +208,9 @@ class Working(Door):
                 found = claimer.claim(limit, thorough)
             return found
 
-    def _reap(self, limit: int) -> int:
+    def _reap(self, limit: int, budget: float = BUDGET) -> int:
         lanes, _ = self._call(lambda: known_lanes(None))
-        taken = self._reaper.sweep(lanes, limit)
+        taken = self._reaper.sweep(lanes, limit, budget)
         self._reap_due = time.monotonic() + max(_REAP_PAUSE, self._reaper.pause)
         return taken
 

@@ -35,6 +35,12 @@ def new_ids(count: int) -> list[str]:
     return [_spell(first + index, chance[16 * index : 16 * index + 16]) for index in range(count)]
 
 
+def renew() -> None:
+    """In a forked child: a thread that stayed with the parent may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
 _FRACTIONS = [f"-7{fraction:03x}-" for fraction in range(4096)]
 _VARIANT = dict(zip("0123456789abcdef", "89ab89ab89ab89ab", strict=True))
 

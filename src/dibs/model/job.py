@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from dibs.model import stored
 from dibs.model.backoff import Backoff
 from dibs.model.duration import from_instant
 from dibs.model.json_text import decode
@@ -146,13 +147,12 @@ class JobSettings(NamedTuple):
         """Decode the column; a job without such options costs nothing."""
         if not text:
             return NO_SETTINGS
-        value: dict[str, Any] = decode(text)
-        backoff = value.get("backoff")
+        value = stored.fields(text)
         return cls(
-            value.get("timeout"),
-            Backoff.from_json(backoff) if backoff else None,
-            tuple(value.get("tags", ())),
-            value.get("max_crashes"),
+            stored.span(value.get("timeout")),
+            stored.backoff(value.get("backoff")),
+            stored.texts(value.get("tags")),
+            stored.count(value.get("max_crashes")),
         )
 
 

@@ -101,7 +101,10 @@ class Final(NamedTuple):
 
 
 class Back(NamedTuple):
-    """The job goes back to its lane: `refund` gives the attempt back, `crash` counts against its crash budget."""
+    """The job goes back to its lane, `delay` from now or to its place `at`.
+
+    `refund` gives the attempt back, `crash` counts against its crash budget.
+    """
 
     id: str
     token: int
@@ -109,6 +112,7 @@ class Back(NamedTuple):
     refund: int = 0
     crash: int = 0
     problem: Problem | None = None
+    at: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)

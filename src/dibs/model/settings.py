@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypedDict
 
 from dibs.errors import InvalidOption
+from dibs.model import stored
 from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import Duration, seconds
-from dibs.model.json_text import decode
 from dibs.model.options import check_attempts
 
 DEFAULT_LEASE = 60.0
@@ -47,16 +47,14 @@ class QueueSettings(NamedTuple):
     @classmethod
     def read(cls, text: str | None) -> QueueSettings:
         """Decode what is stored."""
-        value: dict[str, Any] = decode(text) if text else {}
-        backoff = value.get("backoff")
-        kept = value.get("retention")
+        value = stored.fields(text)
         return cls(
-            value.get("lease"),
-            value.get("timeout"),
-            value.get("max_attempts"),
-            value.get("max_crashes"),
-            Backoff.from_json(backoff) if backoff else None,
-            {outcome: None if span == KEEP else span for outcome, span in kept.items()} if kept else None,
+            stored.span(value.get("lease")),
+            stored.span(value.get("timeout")),
+            stored.count(value.get("max_attempts")),
+            stored.count(value.get("max_crashes")),
+            stored.backoff(value.get("backoff")),
+            _kept(value.get("retention")),
         )
 
     def keep(self, outcome: str) -> float | None:
@@ -64,6 +62,13 @@ class QueueSettings(NamedTuple):
         if self.retention and outcome in self.retention:
             return self.retention[outcome]
         return DEFAULT_RETENTION[outcome]
+
+
+def _kept(value: Any) -> dict[str, float | None] | None:
+    """Retention by outcome. What is not understood is kept for ever: nothing is deleted by a misunderstanding."""
+    if not isinstance(value, dict):
+        return None
+    return {outcome: None if span == KEEP else stored.span(span) for outcome, span in value.items()}
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -10,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from dibs.errors import DatabaseUnreachable, InvalidURL, SchemaOutdated, WrongDatabase
+from dibs.store import fork
 from dibs.store.dialect import Bell, Clock, Dialect
 from dibs.store.migrate import Migrator
 from dibs.store.runner import AsyncSession, Operation, Session, arun, run
@@ -74,11 +73,7 @@ _DATABASES = {
 
 def open_database(url: str, clock: Clock | None = None) -> Database:
     """The database a URL names. Nothing is connected yet."""
-    try:
-        parts = urlsplit(url)
-        scheme, _ = parts.scheme, parts.port
-    except ValueError as error:
-        raise InvalidURL(f"The database URL cannot be read: {error}.") from error
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme not in _DATABASES:
         raise InvalidURL(f"{scheme or url!r} is not a database dibs knows.")
     module, name = _DATABASES[scheme]
@@ -87,15 +82,16 @@ def open_database(url: str, clock: Clock | None = None) -> Database:
 
 
 class Store:
-    """Calls operations. Safe to use from any thread; connections are pooled and survive a fork by being reopened."""
+    """Calls operations. Safe to use from any thread; connections are pooled, each process has its own."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.dialect = database.dialect
         self.listeners: list[Callable[[], None]] = []
         self._idle: list[OwnSession] = []
+        self._inherited: list[OwnSession] = []
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        fork.watch(self, Store._renew)
 
     def call(self, make: Callable[[], Operation[T]]) -> T:
         """Run an operation in a transaction of its own, again after a deadlock or a broken idle connection."""
@@ -157,10 +153,14 @@ class Store:
         for session in idle:
             session.close()
 
+    def _renew(self) -> None:
+        """In a forked child: the connections are the parent's, and so are the workers to be rung."""
+        self._lock = threading.Lock()
+        self._inherited += self._idle  # kept, for to let go of a connection is to end it, in the parent too
+        self._idle, self.listeners = [], []
+
     def _take(self) -> tuple[OwnSession, bool]:
         with self._lock:
-            if self._process != os.getpid():
-                self._idle, self._process = [], os.getpid()
             if self._idle:
                 return self._idle.pop(), True
         return self.database.connect(), False

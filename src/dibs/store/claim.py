@@ -86,16 +86,16 @@ class Glance(NamedTuple):
     due_in: Micros | None
 
 
-def peek(dialect: Dialect, lanes: Sequence[Lane]) -> Operation[list[Glance]]:
-    """Look at many lanes at once, without claiming."""
+def peek(dialect: Dialect, lanes: Sequence[Lane], starts: Sequence[tuple[Micros, str]]) -> Operation[list[Glance]]:
+    """Look at many lanes at once, each from its place on, without claiming."""
     rows: Rows = yield sql(
         "peek",
         **dialect.columns(
             "lanes",
             queues=[lane.queue for lane in lanes],
             priorities=[lane.priority for lane in lanes],
-            marks_at=[lane.mark_at for lane in lanes],
-            mark_ids=[lane.mark_id for lane in lanes],
+            marks_at=[at for at, _ in starts],
+            mark_ids=[job_id for _, job_id in starts],
         ),
     )
     return [Glance((row[0], row[1]), bool(row[2]), row[3]) for row in rows]

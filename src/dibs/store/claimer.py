@@ -9,7 +9,7 @@ from typing import Any
 from dibs.errors import DatabaseUnreachable
 from dibs.model.duration import SECOND, Micros
 from dibs.model.job import Job
-from dibs.model.lane import BUSY_LOOK, SHARE, Lane, claim_order
+from dibs.model.lane import BUSY_LOOK, SHARE, Lane, Look, claim_order
 from dibs.model.settings import DEFAULT_LEASE, QueueSettings
 from dibs.store import claim as operations
 from dibs.store import queues as queue_operations
@@ -139,28 +139,34 @@ class Claimer:
     def _promising(self, thorough: bool) -> list[Lane]:
         """The lanes worth a claim, in order. While busy or just woken, all; else those a peek saw work in.
 
-        A lane is also visited when it is time to look behind its mark.
+        One statement peeks into all lanes; where it is time to look behind a mark, it does.
         """
         self.due_in = None
         lanes = claim_order(self.lanes, self._turn) if self._lanes else []
         if not lanes or thorough or (self._hurried and len(lanes) <= MANY_LANES):
             return lanes
-        seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self._dialect, lanes))}
+        started = time.monotonic()
+        looks = [lane.look_due(started) for lane in lanes]
+        starts = [_start(lane, look) for lane, look in zip(lanes, looks, strict=True)]
+        seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self._dialect, lanes, starts))}
+        cost = (time.monotonic() - started) / len(lanes)
         due = [glance.due_in for glance in seen.values() if glance.due_in is not None]
         self.due_in = min(due) / SECOND if due else None
-        ready = [lane for lane in lanes if seen[lane.queue, lane.priority].ready]
-        for lane in lanes:
-            if lane not in ready:
-                lane.found_empty(self.database_now)
-        now = time.monotonic()
-        return [lane for lane in lanes if lane in ready or lane.look_due(now)]
+        ready = []
+        for lane, look in zip(lanes, looks, strict=True):
+            if seen[lane.queue, lane.priority].ready:
+                ready.append(lane)
+                continue
+            lane.found_empty(self.database_now)
+            if look is not None:
+                lane.looked(look, started, cost, found=False)
+        return ready
 
     def _claim_lane(self, lane: Lane, limit: int, thorough: bool) -> list[Job]:
         """Claim from the mark on, or from behind it when a look is due: a look takes the place of a claim."""
         started = time.monotonic()
         look = lane.look_due(started) or ("short" if thorough else None)
-        start = {"full": START, "short": short_mark(lane), None: (lane.mark_at, lane.mark_id)}[look]
-        jobs = self._lease_jobs(lane, start, limit)
+        jobs = self._lease_jobs(lane, _start(lane, look), limit)
         if look is not None:
             lane.looked(look, started, time.monotonic() - started, bool(jobs))
         if self._innocents:
@@ -195,6 +201,13 @@ class Claimer:
             if (queue, priority) not in self._lanes:
                 self._lanes[queue, priority] = Lane(queue, priority)
                 self._hurried = True
+
+
+def _start(lane: Lane, look: Look | None) -> tuple[Micros, str]:
+    """Where a claim or a peek begins."""
+    if look == "full":
+        return START
+    return short_mark(lane) if look == "short" else (lane.mark_at, lane.mark_id)
 
 
 _NOTHING = (False, QueueSettings())

@@ -37,6 +37,9 @@ class Dialect:
     columns: Callable[..., dict[str, Any]]
     explain: Callable[[BaseException], DibsError | None]
     replayable: Callable[[BaseException], bool]
+    """Whether a transaction that met this error may be played again at once."""
+    refuses: Callable[[BaseException], bool]
+    """Whether the data itself is refused: what is sent again is refused again. All other trouble passes."""
     clock: Clock | None = None
     blocks: dict[str, Block] = field(default_factory=dict)
 

@@ -23,6 +23,15 @@ class Migration(NamedTuple):
         """Identifies the text, so that a changed file is noticed."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
+    @property
+    def needs(self) -> int:
+        """The step a dibs must know at least to work with the tables after this one: `-- needs: 3` in its text.
+
+        Most steps only add, and an older worker goes on beside newer ones; a step that breaks it says so.
+        """
+        found = re.search(r"^-- needs: (\d+)$", self.text, re.MULTILINE)
+        return int(found[1]) if found else 1
+
 
 class Applied(NamedTuple):
     """A step that a database has taken."""
@@ -30,6 +39,7 @@ class Applied(NamedTuple):
     version: int
     name: str
     checksum: str
+    needs: int
 
 
 class Migrator(Protocol):
@@ -56,14 +66,15 @@ def steps(dialect: str) -> list[Migration]:
 
 
 def plan(dialect: str, applied: list[Applied]) -> list[Migration]:
-    """The steps that are missing. Refuses tables made by a newer dibs, and steps whose text has changed."""
+    """The steps that are missing. Refuses what a newer dibs has made unfit, and steps whose text has changed."""
     known = {step.version: step for step in steps(dialect)}
     for done in applied:
-        if done.version not in known:
+        if done.needs > max(known):
             raise SchemaTooNew(
-                f"The database is at step {done.version} ({done.name}), this dibs knows {max(known)} steps."
+                f"The database is at step {done.version} ({done.name}), which a dibs that knows {max(known)} steps "
+                "cannot work with."
             )
-        if known[done.version].checksum != done.checksum:
+        if done.version in known and known[done.version].checksum != done.checksum:
             raise DatabaseError(
                 f"Step {done.version} ({done.name}) was applied with another text than this dibs has.",
                 "Compare versions: a released migration never changes.",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dibs.store.migrate import Applied, Migration
@@ -15,11 +14,11 @@ _LOCK = 0x64696273
 POSTGRES_BOOK = (
     "create schema if not exists dibs",
     "create table if not exists dibs.migration (version integer primary key, name text not null,"
-    " checksum text not null, applied_at timestamptz not null default clock_timestamp())",
+    " checksum text not null, needs integer not null, applied_at timestamptz not null default clock_timestamp())",
 )
 SQLITE_BOOK = (
     "create table if not exists dibs_migration (version integer primary key, name text not null,"
-    " checksum text not null, applied_at text not null default (datetime('now')))",
+    " checksum text not null, needs integer not null, applied_at text not null default (datetime('now')))",
 )
 """Where the steps taken are written down."""
 
@@ -39,7 +38,7 @@ class PostgresMigrator:
 
     def _applied(self) -> list[Applied]:
         rows = self._connection.execute(
-            "select version, name, checksum from dibs.migration order by version"
+            "select version, name, checksum, needs from dibs.migration order by version"
         ).fetchall()
         return [Applied(*row) for row in rows]
 
@@ -56,8 +55,8 @@ class PostgresMigrator:
             for step in missing:
                 self._connection.execute(step.text.encode())
                 self._connection.execute(
-                    "insert into dibs.migration (version, name, checksum) values (%s, %s, %s)",
-                    (step.version, step.name, step.checksum),
+                    "insert into dibs.migration (version, name, checksum, needs) values (%s, %s, %s, %s)",
+                    (step.version, step.name, step.checksum, step.needs),
                 )
         return missing
 
@@ -74,7 +73,7 @@ class SqliteMigrator:
         return self._applied() if found else None
 
     def _applied(self) -> list[Applied]:
-        rows = self._connection.execute("select version, name, checksum from dibs_migration order by version")
+        rows = self._connection.execute("select version, name, checksum, needs from dibs_migration order by version")
         return [Applied(*row) for row in rows]
 
     def apply(self, plan: Plan) -> list[Migration]:
@@ -96,12 +95,19 @@ class SqliteMigrator:
             for statement in _statements(step.text):
                 self._connection.execute(statement)
             self._connection.execute(
-                "insert into dibs_migration (version, name, checksum) values (?, ?, ?)",
-                (step.version, step.name, step.checksum),
+                "insert into dibs_migration (version, name, checksum, needs) values (?, ?, ?, ?)",
+                (step.version, step.name, step.checksum, step.needs),
             )
         return missing
 
 
-def _statements(text: str) -> list[str]:
-    """Statements end with a semicolon at the end of a line; migrations of SQLite have no triggers."""
-    return [part for part in re.split(r";\s*\n", text) if part.strip()]
+def _statements(text: str) -> Iterator[str]:
+    """Statement by statement; SQLite itself knows where one ends."""
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode
 
 from dibs.errors import (
     Conflict,
@@ -20,6 +20,7 @@ from dibs.errors import (
 )
 from dibs.store.dialect import Can, Clock, Dialect, pg_array, pg_columns
 from dibs.store.migrators import PostgresMigrator
+from dibs.store.server_url import take_apart
 from dibs.store.sessions.psycopg import OwnPsycopgSession
 
 if TYPE_CHECKING:
@@ -34,9 +35,13 @@ _CONNECT = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
     "target_session_attrs": "read-write",
+    "client_encoding": "utf8",
 }
+_DATA = frozenset({"22", "23", "54"})
+"""Classes of SQLSTATE: bad values, broken constraints, more than the server can hold."""
 _MISSING = frozenset({"42P01", "3F000", "42703", "42883"})
-_REPLAY = frozenset({"40P01", "40001", "55P03"})
+_REPLAY = frozenset({"40P01", "40001", "55P03", "23505"})
+"""Deadlock, serialisation, a lock not had, and a key or id that somebody took this very moment."""
 _NO_DATABASE = re.compile(r'FATAL: +database ".+" does not exist')
 """While connecting, libpq gives no SQLSTATE, only the server's words."""
 CAN = Can(
@@ -59,6 +64,7 @@ def dialect(clock: Clock | None = None) -> Dialect:
         columns=pg_columns,
         explain=explain,
         replayable=lambda error: _sqlstate(error) in _REPLAY,
+        refuses=lambda error: (_sqlstate(error) or "")[:2] in _DATA,
         clock=clock,
     )
 
@@ -67,16 +73,15 @@ class PostgresDatabase:
     """One PostgreSQL database. `?pooler=transaction` in the URL: no LISTEN, no prepared statements."""
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query))
-        self.pooler = query.pop("pooler", None)
+        parts = take_apart(url)
+        self.pooler = parts.options.get("pooler")
         if self.pooler not in (None, "transaction"):
             raise InvalidURL(f"pooler={self.pooler!r} is unknown.", "Write ?pooler=transaction or leave it out.")
         self.audible = self.pooler is None
-        self.shown_url = _without_password(parts)
+        self.shown_url = parts.shown("postgresql")
         self.dialect = dialect(clock)
-        self._url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query, quote_via=quote)))
-        self._extra: dict[str, Any] = {name: value for name, value in _CONNECT.items() if name not in query}
+        self._url = _for_libpq(url, parts.options)
+        self._extra: dict[str, Any] = {name: value for name, value in _CONNECT.items() if name not in parts.options}
 
     def connect(self) -> OwnPsycopgSession:
         """A new connection in autocommit mode; refuses a server that is too old."""
@@ -171,8 +176,10 @@ def explain(error: BaseException) -> DibsError | None:
         return DatabaseUnreachable("The server is read-only (a standby?).", "Connect to the primary.")
     if state is None and type(error).__name__ in ("OperationalError", "ConnectionTimeout", "InterfaceError"):
         return DatabaseUnreachable(f"PostgreSQL cannot be reached: {text}.")
-    if state is not None and (state[:2] == "08" or state in ("57P01", "57P02", "57P03", "53300")):
+    if state is not None and (state[:2] == "08" or state in ("57P01", "57P02", "57P03", "57P04", "57P05", "53300")):
         return DatabaseUnreachable(f"The connection to PostgreSQL ended: {text}.")
+    if state is not None and state[:2] in ("53", "58"):
+        return DatabaseUnreachable(f"PostgreSQL cannot work: {text}.", "Look at its disk, its memory and its log.")
     return None
 
 
@@ -183,8 +190,8 @@ def _message(error: BaseException) -> str:
     return " ".join(str(primary or error).split())[:500].rstrip(".?")
 
 
-def _without_password(parts: Any) -> str:
-    host = parts.hostname or ""
-    place = f"{host}:{parts.port}" if parts.port else host
-    user = f"{parts.username}@" if parts.username else ""
-    return f"postgresql://{user}{place}{parts.path}"
+def _for_libpq(url: str, options: dict[str, str]) -> str:
+    """The URL as libpq reads it: without what only dibs understands, and with its options escaped as libpq wants."""
+    rest = url.partition("://")[2].partition("?")[0]
+    theirs = {name: value for name, value in options.items() if name != "pooler"}
+    return f"postgresql://{rest}?{urlencode(theirs, quote_via=quote)}".rstrip("?")

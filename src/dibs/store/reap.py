@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dibs.model.backoff import DEFAULT_BACKOFF
 from dibs.model.duration import Micros
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, JobSettings
-from dibs.model.outcome import Attempt, Policy, Problem, after_crash
+from dibs.model.outcome import Attempt, Final, Policy, Problem, after_crash
 from dibs.model.settings import QueueSettings
 from dibs.store.claim import START
 from dibs.store.dialect import Dialect
@@ -20,10 +20,11 @@ STRETCH = 2_000
 
 
 class Walked(NamedTuple):
-    """How far a walk came, whether it reached the end of the lane, and which leases it found expired."""
+    """How far a walk came, whether that was the end of the lane, what it found claimed ever, and what expired."""
 
     at: tuple[Micros, str]
     ended: bool
+    claimed: int
     expired: list[str]
 
 
@@ -31,9 +32,9 @@ def walk(queue: str, priority: int, start: tuple[Micros, str]) -> Operation[Walk
     """Read the next stretch of a lane."""
     rows: Rows = yield sql("walk", queue=queue, priority=priority, from_at=start[0], from_id=start[1], limit=STRETCH)
     if not rows:
-        return Walked(START, True, [])
-    at, last, read, expired = rows[0]
-    return Walked((at, last), read < STRETCH, expired.split(",") if expired else [])
+        return Walked(START, True, 0, [])
+    at, last, read, claimed, expired = rows[0]
+    return Walked((at, last), read < STRETCH, claimed, expired.split(",") if expired else [])
 
 
 def take_back(dialect: Dialect, ids: list[str]) -> Operation[tuple[int, int]]:
@@ -51,7 +52,7 @@ def take_back(dialect: Dialect, ids: list[str]) -> Operation[tuple[int, int]]:
         return 0, 0
     lost = yield from settle(dialect, settlements, attempts)
     done = [item for item in settlements if item.id not in lost]
-    buried = sum(hasattr(item, "outcome") for item in done)
+    buried = sum(isinstance(item, Final) for item in done)
     return len(done) - buried, buried
 
 

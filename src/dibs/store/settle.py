@@ -40,9 +40,7 @@ def settle(
         yield from _add_errors(dialect, [item for item in troubled if item.id in done], attempts)
     if len(done) == len(settlements):
         return set()
-    missing = [item for item in finals if item.id not in done]
-    if missing:
-        done |= yield from _settled_before(dialect, missing)
+    done |= yield from _settled_before(dialect, [item for item in (*finals, *backs) if item.id not in done])
     return {item.id for item in settlements} - done
 
 
@@ -63,6 +61,7 @@ def _put_back(dialect: Dialect, backs: Sequence[Back]) -> Operation[set[str]]:
             delays=[item.delay for item in backs],
             refunds=[item.refund for item in backs],
             crashes=[item.crash for item in backs],
+            ats=[item.at for item in backs],
         ),
     )
     return {row[0] for row in rows}
@@ -88,9 +87,21 @@ def _add_errors(
 
 
 def _settled_before(dialect: Dialect, missing: Sequence[Settlement]) -> Operation[set[str]]:
-    """A settle whose answer was lost is repeated: the same claim has ended the job already, and that is success."""
-    ids, tokens, outcomes, *_ = zip(*missing, strict=True)
-    rows: Rows = yield sql("settled_by", **dialect.columns("batch", ids=ids, tokens=tokens, outcomes=outcomes))
+    """A settle whose answer was lost is repeated: the same claim has done the same already, and that is success."""
+    rows: Rows = []
+    ended = [item for item in missing if isinstance(item, Final)]
+    if ended:
+        ids, tokens, outcomes, *_ = zip(*ended, strict=True)
+        rows += yield sql("settled_by", **dialect.columns("batch", ids=ids, tokens=tokens, outcomes=outcomes))
+    returned = [item for item in missing if isinstance(item, Back)]
+    if returned:
+        batch = dialect.columns(
+            "batch",
+            ids=[item.id for item in returned],
+            tokens=[item.token for item in returned],
+            kinds=[None if item.problem is None else item.problem.kind for item in returned],
+        )
+        rows += yield sql("returned_by", **batch)
     return {row[0] for row in rows}
 
 

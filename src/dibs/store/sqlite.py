@@ -6,16 +6,20 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dibs.errors import DatabaseError, DatabaseTooOld, DatabaseUnreachable, DibsError, InvalidURL, SchemaOutdated
+from dibs.store import fork
 from dibs.store.dialect import Can, Clock, Dialect, json_array, json_columns
 from dibs.store.migrators import SqliteMigrator
 from dibs.store.sessions.sqlite import OwnSqliteSession
 
 OLDEST = (3, 38, 0)
 BUSY_SECONDS = 30.0
+REST_SECONDS = 1.0
+"""How long a fork waits for what other threads are doing. What takes longer waits for another program's lock."""
 _BELL_PAUSE = 0.004
 CAN = Can(
     load_in_bulk=False,
@@ -42,8 +46,13 @@ def dialect(clock: Clock | None = None) -> Dialect:
         columns=json_columns,
         explain=explain,
         replayable=_busy,
+        refuses=_refuses,
         clock=clock or wall_clock,
     )
+
+
+class _Connection(sqlite3.Connection):
+    """One that can be referred to weakly."""
 
 
 class SqliteDatabase:
@@ -60,7 +69,11 @@ class SqliteDatabase:
         self.shown_url = f"sqlite:///{self.path}" if self.path else "sqlite://"
         self.dialect = dialect(clock)
         self._turn = threading.RLock()
+        self._hush = threading.Lock()
+        self._resting = False
+        self._opened: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._memory = None if self.path else self._open()
+        fork.watch(self, SqliteDatabase._renew, SqliteDatabase._rest, SqliteDatabase._go_on)
 
     def connect(self) -> OwnSqliteSession:
         """A new connection in autocommit mode; to a database in memory there is only one, used in turns."""
@@ -80,9 +93,43 @@ class SqliteDatabase:
 
     def bell(self) -> SqliteBell | None:
         """A connection that sees when another one has committed; nobody else can see into memory."""
-        return SqliteBell(self._open()) if self.path else None
+        return SqliteBell(self._open(), self._hush) if self.path else None
+
+    def _rest(self) -> None:
+        """Before a fork: let no thread be in the middle of anything, for the child would inherit it half done."""
+        self._resting = self._turn.acquire(timeout=REST_SECONDS)
+        if self._resting and not self._hush.acquire(timeout=REST_SECONDS):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._resting:
+            self._resting = False
+            if self._hush.locked():
+                self._hush.release()
+            self._turn.release()
+
+    def _renew(self) -> None:
+        """In a forked child: locks of its own, and no connection of the parent's.
+
+        SQLite keeps the locks that a process has on a file in its memory, and a fork copies that, but not the locks:
+        beside an inherited connection a new one waits for ever, or writes to a log that the parent deletes. So they
+        are closed, and all is as if they had never been. One in the middle of something must be left as it is.
+        """
+        rested, self._resting = self._resting, False
+        self._turn, self._hush = threading.RLock(), threading.Lock()
+        for connection in list(self._opened) if rested else ():
+            if not connection.in_transaction:
+                connection.close()
+        self._opened = weakref.WeakSet()
 
     def _open(self) -> sqlite3.Connection:
+        with self._hush:
+            connection = self._connected()
+        if self.path:
+            self._opened.add(connection)
+        return connection
+
+    def _connected(self) -> _Connection:
         place = str(self.path or ":memory:")
         try:
             connection = sqlite3.connect(
@@ -90,6 +137,7 @@ class SqliteDatabase:
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
+                factory=_Connection,
             )
             if self.path:
                 connection.execute("pragma journal_mode = wal")
@@ -103,8 +151,9 @@ class SqliteDatabase:
 class SqliteBell:
     """Watches the data version, a number in shared memory that every commit of another connection changes."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, hush: threading.Lock) -> None:
         self._connection = connection
+        self._hush = hush
         self._seen = self._version()
 
     def wait(self, seconds: float) -> bool:
@@ -119,12 +168,14 @@ class SqliteBell:
         return False
 
     def _version(self) -> int:
-        row: tuple[int] = self._connection.execute("pragma data_version").fetchone()
+        with self._hush:
+            row: tuple[int] = self._connection.execute("pragma data_version").fetchone()
         return row[0]
 
     def close(self) -> None:
         """Stop watching."""
-        self._connection.close()
+        with self._hush:
+            self._connection.close()
 
 
 def _path(url: str) -> Path | None:
@@ -144,6 +195,14 @@ def _busy(error: BaseException) -> bool:
     if not isinstance(original, sqlite3.OperationalError) or "locked" not in str(original):
         return False
     return getattr(original, "sqlite_errorcode", sqlite3.SQLITE_BUSY) != sqlite3.SQLITE_BUSY
+
+
+def _refuses(error: BaseException) -> bool:
+    """Broken constraints, bad values, more than SQLite can hold."""
+    original = getattr(error, "orig", None) or error
+    if isinstance(original, (sqlite3.IntegrityError, sqlite3.InterfaceError, OverflowError)):
+        return True
+    return getattr(original, "sqlite_errorcode", None) in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 
 
 def explain(error: BaseException) -> DibsError | None:

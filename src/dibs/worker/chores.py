@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from dibs.errors import DibsError
 from dibs.model.duration import SECOND, micros
 from dibs.model.status import FINAL
 from dibs.store import queues as queue_operations
@@ -53,10 +54,15 @@ class Chores(Service):
             for chore in self._chores:
                 self._line.call(partial(roll.add_chore, chore.name))
             self._known = True
-        away = 0.0
+        away, failed = 0.0, None
         for chore in self._chores:
-            if self._take(chore):
-                away = max(away, chore.do())
+            try:
+                if self._take(chore):
+                    away = max(away, chore.do())
+            except DibsError as error:  # the other duties must not wait for this one
+                failed = failed or error
+        if failed is not None:
+            raise failed
         return max(away, min(chore.every for chore in self._chores)) * random.uniform(0.9, 1.1)
 
     def closed(self) -> None:

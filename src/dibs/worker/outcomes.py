@@ -6,7 +6,6 @@ from typing import Any
 
 from dibs.errors import DibsError
 from dibs.model.backoff import DEFAULT_BACKOFF
-from dibs.model.duration import SECOND
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, JobSettings
 from dibs.model.outcome import (
     Back,
@@ -69,8 +68,7 @@ class Outcomes:
         """The job was not run, and that is not its fault: the attempt does not count, and it keeps its place."""
         row = attempt.job.row
         if delay is None:
-            claimed_at = row[8] - round(attempt._lease * SECOND)
-            delay = row[7] - claimed_at
+            return Back(row[0], row[3], 0, refund=1, at=row[7])
         return Back(row[0], row[3], delay, refund=1)
 
     def cut_off(self, attempt: CurrentJob, delay: int | None = None) -> Back:

@@ -195,11 +195,11 @@ update dibs.job j set crashes = crashes + 1, token = j.token + 1
 update dibs.job j set
        lease_until = null, worker_id = null, claimed_at = null, started_at = null, token = j.token + b.crash,
        attempts = j.attempts - b.refund, crashes = j.crashes + b.crash,
-       available_at = :now + b.delay * interval '1 microsecond'
+       available_at = coalesce(dibs.instant(b.at), :now + b.delay * interval '1 microsecond')
   from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])),
               (select cast(cast(:delays as text) as bigint[])), (select cast(cast(:refunds as text) as integer[])),
-              (select cast(cast(:crashes as text) as integer[])))
-       as b(id, token, delay, refund, crash)
+              (select cast(cast(:crashes as text) as integer[])), (select cast(cast(:ats as text) as bigint[])))
+       as b(id, token, delay, refund, crash, at)
  where j.id = b.id and j.token = b.token and j.lease_until is not null
 returning cast(j.id as text)
 
@@ -223,6 +223,18 @@ select cast(e.id as text)
                  where h.id = e.id and h.token = e.token and h.outcome = e.outcome
                  order by h.finished_at limit 1) settled
 
+-- name: returned_by plan: fresh
+-- Of the jobs that a settle did not find: those that this very claim has put back before. A failure left its
+-- error; what was put back without one is still there, free, and under the same token: whoever takes a job away
+-- from its holder raises the token.
+select cast(b.id as text)
+  from unnest((select cast(cast(:ids as text) as uuid[])), (select cast(cast(:tokens as text) as bigint[])),
+              (select cast(cast(:kinds as text) as text[]))) as b(id, token, kind),
+       lateral (select (select e.kind from dibs.attempt_error e where e.job_id = b.id and e.token = b.token) as kind,
+                       (select true from dibs.job j
+                         where j.id = b.id and j.token = b.token and j.lease_until is null) as free) found
+ where found.kind = b.kind or (b.kind is null and found.kind is null and found.free)
+
 -- name: add_errors
 -- What went wrong in attempts that did not succeed.
 insert into dibs.attempt_error (job_id, token, attempt, kind, worker_id, at, error)
@@ -237,14 +249,16 @@ on conflict (job_id, token) do nothing
 -- REAP
 
 -- name: walk plan: fresh
--- Walk a bounded stretch of a lane from the front: where it ended, how much it read, which leases have expired.
+-- Walk a bounded stretch of a lane: where it ended, how much it read, how much of that was ever claimed, and
+-- which leases have expired.
 with walked as materialized (
-    select available_at, id, lease_until from dibs.job
+    select available_at, id, lease_until, token from dibs.job
      where queue = :queue and priority = :priority and available_at <= :now
        and (available_at, id) > (dibs.instant(cast(:from_at as bigint)), cast(cast(:from_id as text) as uuid))
      order by available_at, id limit :limit
 )
 select dibs.micros(available_at), cast(id as text), (select count(*) from walked),
+       (select count(*) from walked where token > 0),
        (select string_agg(cast(id as text), ',') from walked where lease_until < :now)
   from walked order by available_at desc, id desc limit 1
 
@@ -383,19 +397,9 @@ select cast(id as text) from gone
 -- QUEUES
 
 -- name: queues
--- Every queue that is configured or holds jobs, live or finished, with its settings.
-with recursive hop(name) as (
-    (select queue from dibs.job order by queue limit 1)
-    union all
-    select n.queue from hop, lateral (select j.queue from dibs.job j where j.queue > hop.name order by j.queue limit 1) n
-), past(name) as (
-    (select queue from dibs.history_rest order by queue limit 1)
-    union all
-    select n.queue from past, lateral (select h.queue from dibs.history_rest h where h.queue > past.name
-                                        order by h.queue limit 1) n
-)
+-- Every queue that is configured or has ever held jobs, with its settings.
 select every.name, dibs.micros(q.paused_at), q.pause_reason, cast(q.settings as text)
-  from (select name from hop union select name from past union select name from dibs.queue) every
+  from (select queue as name from dibs.lane union select name from dibs.queue) every
   left join dibs.queue q on q.name = every.name
  order by every.name
 
@@ -475,9 +479,11 @@ select id, host, pid, version, cast(queues as text), concurrency, running, state
 insert into dibs.chore (name, due_at) values (:name, :now) on conflict (name) do nothing
 
 -- name: take_chore
--- Take a duty if it is due, by moving its next time forward: one of many workers succeeds.
+-- Take a duty if it is due, by moving its next time forward: one of many workers succeeds. It stays with whoever
+-- had it, who remembers how far it came, unless that one is late by a whole turn.
 update dibs.chore set due_at = :now + cast(:every as bigint) * interval '1 microsecond', taken_by = :worker
  where name = :name and due_at <= :now
+   and (taken_by = :worker or taken_by is null or due_at <= :now - cast(:every as bigint) * interval '1 microsecond')
 returning name
 
 -- name: clock

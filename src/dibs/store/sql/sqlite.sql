@@ -161,9 +161,9 @@ update dibs_job set crashes = crashes + 1, token = dibs_job.token + 1
 -- differs: the batch is one JSON array.
 update dibs_job set
        lease_until = null, worker_id = null, claimed_at = null, started_at = null, token = dibs_job.token + b.crash,
-       attempts = attempts - b.refund, crashes = crashes + b.crash, available_at = :now + b.delay
+       attempts = attempts - b.refund, crashes = crashes + b.crash, available_at = coalesce(b.at, :now + b.delay)
   from (select value ->> 0 as id, value ->> 1 as token, value ->> 2 as delay, value ->> 3 as refund,
-               value ->> 4 as crash from json_each(:batch)) b
+               value ->> 4 as crash, value ->> 5 as at from json_each(:batch)) b
  where dibs_job.id = b.id and dibs_job.token = b.token and dibs_job.lease_until is not null
 returning id
 
@@ -181,6 +181,16 @@ returning id
 select h.id from json_each(:batch) e
   cross join dibs_history h on h.id = e.value ->> 0 and h.token = e.value ->> 1 and h.outcome = e.value ->> 2
 
+-- name: returned_by
+-- Of the jobs that a settle did not find: those that this very claim has put back before.
+-- differs: the batch is one JSON array; SQLite has no LATERAL.
+select b.value ->> 0 from json_each(:batch) b
+  left join dibs_attempt_error e on e.job_id = b.value ->> 0 and e.token = b.value ->> 1
+ where e.kind = b.value ->> 2
+    or (b.value ->> 2 is null and e.kind is null
+        and exists (select 1 from dibs_job j
+                     where j.id = b.value ->> 0 and j.token = b.value ->> 1 and j.lease_until is null))
+
 -- name: add_errors
 -- What went wrong in attempts that did not succeed.
 -- differs: the batch is one JSON array.
@@ -193,15 +203,16 @@ on conflict (job_id, token) do nothing
 -- REAP
 
 -- name: walk
--- Walk a bounded stretch of a lane from the front: where it ended, how much it read, which leases have expired.
+-- Walk a bounded stretch of a lane: where it ended, how much it read, how much of that was ever claimed, and
+-- which leases have expired.
 -- differs: only the wording of casts.
 with walked as materialized (
-    select available_at, id, lease_until from dibs_job
+    select available_at, id, lease_until, token from dibs_job
      where queue = :queue and priority = :priority and available_at <= :now
        and (available_at, id) > (:from_at, :from_id)
      order by available_at, id limit :limit
 )
-select available_at, id, (select count(*) from walked),
+select available_at, id, (select count(*) from walked), (select count(*) from walked where token > 0),
        (select group_concat(id, ',') from walked where lease_until < :now)
   from walked order by available_at desc, id desc limit 1
 
@@ -357,21 +368,11 @@ delete from dibs_history where id in (select value from json_each(:found))
 -- QUEUES
 
 -- name: queues
--- Every queue that is configured or holds jobs, live or finished, with its settings.
--- differs: SQLite has no LATERAL; the next name is a scalar sub-select.
-with recursive hop(name) as (
-    select min(queue) from dibs_job
-    union all
-    select (select min(queue) from dibs_job where queue > hop.name) from hop where hop.name is not null
-), past(name) as (
-    select min(queue) from dibs_history
-    union all
-    select (select min(queue) from dibs_history where queue > past.name) from past where past.name is not null
-)
+-- Every queue that is configured or has ever held jobs, with its settings.
+-- differs: only the tables' names.
 select every.name, q.paused_at, q.pause_reason, q.settings
-  from (select name from hop union select name from past union select name from dibs_queue) every
+  from (select queue as name from dibs_lane union select name from dibs_queue) every
   left join dibs_queue q on q.name = every.name
- where every.name is not null
  order by every.name
 
 -- name: pause
@@ -455,7 +456,8 @@ insert into dibs_chore (name, due_at) values (:name, :now) on conflict (name) do
 -- name: take_chore
 -- Take a duty if it is due, by moving its next time forward: one of many workers succeeds.
 -- differs: only the wording of casts.
-update dibs_chore set due_at = :now + :every, taken_by = :worker where name = :name and due_at <= :now
+update dibs_chore set due_at = :now + :every, taken_by = :worker
+ where name = :name and due_at <= :now and (taken_by = :worker or taken_by is null or due_at <= :now - :every)
 returning name
 
 -- name: clock

@@ -25,11 +25,15 @@ $$;
 -- because the one expression {1,63} takes fifteen times as long.
 create domain dibs.name as text check (octet_length(value) <= 63 and value ~ '^[A-Za-z0-9_.-]+$');
 
+-- When a job is due: an instant that every driver and every language can hold.
+create domain dibs.moment as timestamptz
+    check (value >= '1970-01-01 00:00:00+00' and value < '9999-01-01 00:00:00+00');
+
 -- Live work only. A claim and a beat change no indexed column and find room on the same page (fillfactor),
 -- so they are HOT updates: no index entry is written for them. See docs/decisions/0002-claim-by-lane.md.
 create table dibs.job (
     id               uuid        not null default dibs.new_id() primary key,
-    available_at     timestamptz          default clock_timestamp(),
+    available_at     dibs.moment          default clock_timestamp(),
     lease_until      timestamptz,
     claimed_at       timestamptz,
     started_at       timestamptz,

@@ -23,6 +23,7 @@ create table dibs_job (
     unique_key       text check (length(unique_key) between 1 and 191),
     payload          text    not null default '{}' check (json_valid(payload)),
     options          text check (options is null or json_valid(options)),
+    check (available_at between 0 and 253370764800000000),  -- from 1970 to 9999
     check (length(queue) between 1 and 63 and queue not glob '*[^A-Za-z0-9_.-]*'),
     check (length(task) between 1 and 63 and task not glob '*[^A-Za-z0-9_.-]*')
 ) without rowid;
