@@ -70,7 +70,7 @@ class SqliteDatabase:
         self.dialect = dialect(clock)
         self._turn = threading.RLock()
         self._hush = threading.Lock()
-        self._resting = False
+        self._resting: list[threading.Lock | threading.RLock] = []
         self._opened: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._memory = None if self.path else self._open()
         fork.watch(self, SqliteDatabase._renew, SqliteDatabase._rest, SqliteDatabase._go_on)
@@ -97,16 +97,11 @@ class SqliteDatabase:
 
     def _rest(self) -> None:
         """Before a fork: let no thread be in the middle of anything, for the child would inherit it half done."""
-        self._resting = self._turn.acquire(timeout=REST_SECONDS)
-        if self._resting and not self._hush.acquire(timeout=REST_SECONDS):
-            self._go_on()
+        self._resting = [lock for lock in (self._turn, self._hush) if lock.acquire(timeout=REST_SECONDS)]
 
     def _go_on(self) -> None:
-        if self._resting:
-            self._resting = False
-            if self._hush.locked():
-                self._hush.release()
-            self._turn.release()
+        for lock in self._resting:
+            lock.release()
 
     def _renew(self) -> None:
         """In a forked child: locks of its own, and no connection of the parent's.
@@ -115,18 +110,17 @@ class SqliteDatabase:
         beside an inherited connection a new one waits for ever, or writes to a log that the parent deletes. So they
         are closed, and all is as if they had never been. One in the middle of something must be left as it is.
         """
-        rested, self._resting = self._resting, False
-        self._turn, self._hush = threading.RLock(), threading.Lock()
-        for connection in list(self._opened) if rested else ():
+        for connection in list(self._opened) if len(self._resting) == 2 else ():
             if not connection.in_transaction:
                 connection.close()
+        self._turn, self._hush = threading.RLock(), threading.Lock()
         self._opened = weakref.WeakSet()
 
     def _open(self) -> sqlite3.Connection:
         with self._hush:
             connection = self._connected()
-        if self.path:
-            self._opened.add(connection)
+            if self.path:
+                self._opened.add(connection)
         return connection
 
     def _connected(self) -> _Connection:
