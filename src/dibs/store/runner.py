@@ -37,13 +37,22 @@ class Session(Protocol):
 
 
 class AsyncSession(ABC):
-    """An asynchronous connection of the caller. Its transactions are the caller's."""
+    """`Session` for a connection that must be awaited."""
 
     bulk: bool
 
     @abstractmethod
     async def execute(self, request: Request) -> Rows:
         """Run a statement and return its rows."""
+
+    async def begin(self) -> None:  # noqa: B027 - nothing to do where all transactions are their owner's
+        """Start a transaction; does nothing on a connection whose transactions are its owner's."""
+
+    async def commit(self) -> None:  # noqa: B027
+        """End the transaction that `begin` started."""
+
+    async def rollback(self) -> None:  # noqa: B027
+        """Undo the transaction that `begin` started."""
 
 
 def run(session: Session, operation: Operation[T]) -> T:
@@ -82,12 +91,31 @@ def _commit(session: Session) -> None:
 async def arun(session: AsyncSession, operation: Operation[T]) -> T:
     """`run` on a connection that must be awaited."""
     reply: Any = None
+    began = False
     try:
         while True:
             request = operation.send(reply)
-            reply = [] if request is ATOMIC else await session.execute(request)
+            if request is ATOMIC:
+                if not began:
+                    await session.begin()
+                began, reply = True, []
+            else:
+                reply = await session.execute(request)
     except StopIteration as done:
         answer: T = done.value
-        return answer
-    finally:
+    except BaseException:
         operation.close()
+        if began:
+            await session.rollback()
+        raise
+    if began:
+        await _acommit(session)
+    return answer
+
+
+async def _acommit(session: AsyncSession) -> None:
+    try:
+        await session.commit()
+    except BaseException:
+        await session.rollback()
+        raise

@@ -14,6 +14,24 @@ class AsyncpgSession(AsyncCallerSession):
 
     bulk = True
 
+    def autocommits(self) -> bool:
+        """A connection of asyncpg begins nothing by itself."""
+        return True
+
+    def in_transaction(self) -> bool:
+        """As the server said last."""
+        return bool(self.connection.is_in_transaction())
+
+    async def rollback(self) -> None:
+        """Undo what `begin` started. After a cancellation nobody knows whether it has: that costs a notice at most."""
+        opened, self.opened = self.opened, False
+        if opened and not self.connection.is_closed():
+            await self.command("rollback")
+
+    async def command(self, text: str) -> None:
+        """Run it."""
+        await self.connection.execute(text)
+
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""
         text, order = part.compiled("numeric_dollar")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dibs.store.runner import Request
-from dibs.store.sessions.base import AsyncCallerSession, CallerSession, OwnTransactions
+from dibs.store.sessions.base import AsyncCallerSession, CallerSession, Manners, OwnTransactions
 from dibs.store.statement import Copy, Part, Rows
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection, Connection
+    from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+
+
+_IN_TRANSACTION = (1, 2, 3)
+"""libpq's PQTRANS_ACTIVE, _INTRANS and _INERROR."""
 
 
 def _tuple_row(_cursor: Any) -> Any:
@@ -17,24 +21,48 @@ def _tuple_row(_cursor: Any) -> Any:
     return tuple
 
 
-class PsycopgSession(CallerSession):
-    """A caller's psycopg connection."""
+class _PsycopgManners(Manners):
+    """What connections of both kinds tell."""
 
     bulk = True
+
+    def autocommits(self) -> bool:
+        """As the connection was made."""
+        return bool(self.connection.autocommit)
+
+    def in_transaction(self) -> bool:
+        """As the server said last."""
+        return self.connection.pgconn.transaction_status in _IN_TRANSACTION
+
+
+class PsycopgSession(_PsycopgManners, CallerSession):
+    """A caller's psycopg connection."""
+
     connection: Connection[Any]
+
+    def cursor(self) -> Cursor[Any]:
+        """A plain cursor, whatever kind of cursor the connection makes: dibs' parameters are written for this one."""
+        from psycopg import Cursor
+
+        return Cursor(self.connection, row_factory=_tuple_row)
 
     def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""
         text, _ = part.compiled("pyformat")
-        with self.connection.cursor(row_factory=_tuple_row) as cursor:
+        with self.cursor() as cursor:
             cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
             return cursor.fetchall() if part.answers else []
 
     def load(self, copy: Copy) -> None:
         """COPY."""
-        with self.connection.cursor() as cursor, cursor.copy(self.dialect.blocks[copy.name].text.encode()) as stream:
+        with self.cursor() as cursor, cursor.copy(self.dialect.blocks[copy.name].text.encode()) as stream:
             for chunk in copy.chunks:
                 stream.write(chunk)
+
+    def command(self, text: str) -> None:
+        """Run it."""
+        with self.cursor() as cursor:
+            cursor.execute(text.encode())
 
 
 class OwnPsycopgSession(OwnTransactions, PsycopgSession):
@@ -46,24 +74,9 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
 
     explicit = False
 
-    def _needs_transaction(self, request: Request) -> bool:
-        return self.explicit or super()._needs_transaction(request)
-
-    def begin(self) -> None:
-        """Start a transaction, at READ COMMITTED whatever the server's default."""
-        self.connection.execute("begin isolation level read committed")
-        self._open = True
-
-    def commit(self) -> None:
-        """Commit it."""
-        self.connection.execute("commit")
-        self._open = False
-
-    def rollback(self) -> None:
-        """Roll it back, if there still is a connection."""
-        self._open = False
-        if not self.connection.closed:
-            self.connection.execute("rollback")
+    def splits(self, request: Request) -> bool:
+        """Where the default will not do, a statement must not be sent without its BEGIN."""
+        return (self.explicit and not self.opened) or super().splits(request)
 
     @property
     def broken(self) -> bool:
@@ -75,22 +88,32 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
         self.connection.close()
 
 
-class AsyncPsycopgSession(AsyncCallerSession):
+class AsyncPsycopgSession(_PsycopgManners, AsyncCallerSession):
     """A caller's psycopg AsyncConnection."""
 
-    bulk = True
     connection: AsyncConnection[Any]
+
+    def cursor(self) -> AsyncCursor[Any]:
+        """A plain cursor, whatever kind of cursor the connection makes."""
+        from psycopg import AsyncCursor
+
+        return AsyncCursor(self.connection, row_factory=_tuple_row)
 
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""
         text, _ = part.compiled("pyformat")
-        async with self.connection.cursor(row_factory=_tuple_row) as cursor:
+        async with self.cursor() as cursor:
             await cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
             return await cursor.fetchall() if part.answers else []
 
     async def load(self, copy: Copy) -> None:
         """COPY."""
         text = self.dialect.blocks[copy.name].text.encode()
-        async with self.connection.cursor() as cursor, cursor.copy(text) as stream:
+        async with self.cursor() as cursor, cursor.copy(text) as stream:
             for chunk in copy.chunks:
                 await stream.write(chunk)
+
+    async def command(self, text: str) -> None:
+        """Run it."""
+        async with self.cursor() as cursor:
+            await cursor.execute(text.encode())

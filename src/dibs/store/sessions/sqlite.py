@@ -8,11 +8,34 @@ from typing import Any
 
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Request
-from dibs.store.sessions.base import AsyncCallerSession, CallerSession, OwnTransactions
+from dibs.store.sessions.base import AsyncCallerSession, CallerSession, Manners, OwnTransactions
 from dibs.store.statement import Part, Rows
 
 
-class SqliteSession(CallerSession):
+class _SqliteManners(Manners):
+    """What connections of both kinds tell."""
+
+    def autocommits(self) -> bool:
+        """By its `autocommit` (Python 3.12) if that was set, else by its isolation level."""
+        mode = getattr(getattr(self.connection, "_conn", self.connection), "autocommit", None)
+        return mode if isinstance(mode, bool) else self.connection.isolation_level is None
+
+    def in_transaction(self) -> bool:
+        """As SQLite says."""
+        return bool(self.connection.in_transaction)
+
+    def as_text(self, rows: Rows) -> Rows:
+        """Rows as dibs knows them, also of a connection that reads text as bytes; dibs stores no bytes."""
+        if self.connection.text_factory is str:
+            return rows
+        return [tuple(_decoded(value) for value in row) for row in rows]
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode() if isinstance(value, (bytes, bytearray)) else value
+
+
+class SqliteSession(_SqliteManners, CallerSession):
     """A caller's sqlite3 connection."""
 
     connection: sqlite3.Connection
@@ -22,7 +45,11 @@ class SqliteSession(CallerSession):
         cursor = self.connection.cursor()
         cursor.row_factory = None
         text, _ = part.compiled("named")
-        return cursor.execute(text, params).fetchall()
+        return self.as_text(cursor.execute(text, params).fetchall())
+
+    def command(self, text: str) -> None:
+        """Run it."""
+        self.connection.execute(text)
 
 
 class OwnSqliteSession(OwnTransactions, SqliteSession):
@@ -39,33 +66,26 @@ class OwnSqliteSession(OwnTransactions, SqliteSession):
             return super().execute(request)
 
     def begin(self) -> None:
-        """Start a writing transaction: a reading one that writes later could only fail."""
+        """Start a writing transaction, alone in this process until it ends."""
         self.turn.acquire()
         try:
-            self.connection.execute("begin immediate")
+            super().begin()
         except BaseException:
             self.turn.release()
             raise
-        self._open = True
 
     def commit(self) -> None:
         """Commit it."""
-        self.connection.execute("commit")
-        self._end()
+        super().commit()
+        self.turn.release()
 
     def rollback(self) -> None:
         """Roll it back."""
-        if not self._open:
-            return
-        try:
-            if self.connection.in_transaction:
-                self.connection.execute("rollback")
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        self._open = False
-        self.turn.release()
+        if self.opened:
+            try:
+                super().rollback()
+            finally:
+                self.turn.release()
 
     @property
     def broken(self) -> bool:
@@ -75,10 +95,11 @@ class OwnSqliteSession(OwnTransactions, SqliteSession):
     def close(self) -> None:
         """Close the connection, unless others use it too."""
         if not self.shared:
-            self.connection.close()
+            with self.turn:
+                self.connection.close()
 
 
-class AiosqliteSession(AsyncCallerSession):
+class AiosqliteSession(_SqliteManners, AsyncCallerSession):
     """A caller's aiosqlite connection."""
 
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
@@ -87,4 +108,14 @@ class AiosqliteSession(AsyncCallerSession):
         async with self.connection.cursor() as cursor:
             cursor.row_factory = None
             await cursor.execute(text, params)
-            return list(await cursor.fetchall())
+            return self.as_text(list(await cursor.fetchall()))
+
+    async def catch_up(self) -> None:
+        """Its thread does one thing after the other, also what nobody waits for any more."""
+        async with self.connection.cursor():
+            pass
+
+    async def command(self, text: str) -> None:
+        """Run it."""
+        async with self.connection.execute(text):
+            pass
