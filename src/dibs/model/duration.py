@@ -32,6 +32,14 @@ def seconds(value: Duration, name: str = "duration") -> float:
     return span
 
 
+def lasting(value: Duration, name: str) -> float:
+    """Return a span in seconds that must be longer than nothing."""
+    span = seconds(value, name)
+    if span == 0:
+        raise InvalidOption(f"{name}={value!r} lasts no time at all.", f"Leave {name} out for the default.")
+    return span
+
+
 def micros(value: Duration, name: str = "duration") -> Micros:
     """Return a span in whole microseconds."""
     return round(seconds(value, name) * SECOND)

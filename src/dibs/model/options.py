@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 
 from dibs.errors import InvalidOption
 from dibs.model.backoff import Backoff, check_backoff
-from dibs.model.duration import Duration, Micros, micros, seconds, to_instant
+from dibs.model.duration import Duration, Micros, lasting, micros, to_instant
 from dibs.model.json_text import decode, encode
 from dibs.model.names import check_key, check_name, check_priority
 
@@ -77,8 +77,13 @@ class JobOptions:
 
 def check_attempts(value: Any, name: str = "max_attempts") -> int:
     """Return a limit of attempts: 1 to 1,000."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000:
-        raise InvalidOption(f"{name}={value!r} must be a whole number from 1 to 1,000.")
+    return whole(name, value, 1_000)
+
+
+def whole(name: str, value: Any, most: int) -> int:
+    """Return a whole number from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidOption(f"{name}={value!r} must be a whole number from 1 to {most:,}.")
     return value
 
 
@@ -100,7 +105,7 @@ def _on_conflict(given: Mapping[str, Any]) -> str:
 def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if "timeout" in given:
-        extra["timeout"] = seconds(given["timeout"], "timeout")
+        extra["timeout"] = lasting(given["timeout"], "timeout")
     if "backoff" in given:
         extra["backoff"] = check_backoff(given["backoff"]).as_json()
     if given.get("tags"):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dibs.errors import InvalidOption, UnknownTask
 from dibs.model.backoff import Backoff, check_backoff
-from dibs.model.duration import seconds
+from dibs.model.duration import lasting
 from dibs.model.names import check_name
 from dibs.model.options import JobOptions, check_attempts
 from dibs.task.signature import Signature
@@ -59,6 +59,11 @@ def define(
         raise InvalidOption("An async def handler cannot run_in='thread'.", "Leave run_in out.")
     if not is_async and run_in == "loop":
         raise InvalidOption("A def handler cannot run_in='loop': it would block it.", "Write async def.")
+    if run_in == "process" and not _importable(function):
+        raise InvalidOption(
+            f"{function!r} cannot run_in='process': a child process could not import it by its name.",
+            "Make it a function at the top of a module, or leave run_in out.",
+        )
     place = ("loop" if is_async else "thread") if run_in == "auto" else run_in
     return Definition(
         check_name("task", getattr(function, "__name__", None) if name is None else name),
@@ -66,10 +71,18 @@ def define(
         options,
         place,
         is_async,
-        None if timeout is None else seconds(timeout, "timeout"),
+        None if timeout is None else lasting(timeout, "timeout"),
         None if backoff is None else check_backoff(backoff),
         None if max_crashes is None else check_attempts(max_crashes, "max_crashes"),
     )
+
+
+def _importable(function: Callable[..., Any]) -> bool:
+    """Whether a module and a path of names lead to it: not to a lambda, a closure, an instance or its method."""
+    path, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
+    owner = getattr(function, "__self__", None)
+    reached = isinstance(path, str) and "<" not in path and isinstance(module, str)
+    return reached and (owner is None or inspect.isclass(owner) or inspect.ismodule(owner))
 
 
 class Registry:
