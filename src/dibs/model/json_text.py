@@ -38,11 +38,13 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
             f"The {what} cannot be written as JSON: {error}.",
             "Use numbers, text, lists and dicts, or types dibs knows (datetime, UUID, Decimal, dataclass, ...).",
         ) from error
+    if limit is not None:
+        text = _compact(text, what)
     if limit is not None and len(text) > limit:
         raise PayloadTooLarge(f"The {what} has {len(text):,} bytes, the limit is {limit:,}.", size=len(text))
     if _suspect(text):
         # As it is, where NaN still is NaN, and as it will be read.
-        _inspect(msgspec.to_builtins(value, enc_hook=_pydantic_or_refuse), what, "$", 0)
+        _inspect(msgspec.to_builtins(value, enc_hook=_plain), what, "$", 0)
         _inspect(decode(text), what, "$", 0)
     return text
 
@@ -53,9 +55,23 @@ def encode_flat(value: dict[str, Any], what: str, limit: int) -> bytes:
         text = _encode(value)
     except (NotImplementedError, TypeError, ValueError, OverflowError):
         return encode(value, what, limit)
-    if len(text) > limit or b"\\u0000" in text:
+    if len(text) > limit or b"\\u0000" in text or msgspec.Raw in map(type, value.values()):
         return encode(value, what, limit)
     return text
+
+
+def _compact(text: bytes, what: str) -> bytes:
+    """One line of JSON. It is one already, but for `msgspec.Raw`, which may bring in anything, JSON or not."""
+    try:
+        if not text.isascii():
+            text.decode()
+        return msgspec.json.format(text, indent=-1)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidPayload(f"The {what} holds a msgspec.Raw that is no JSON: {error}.") from error
+
+
+def _plain(value: Any) -> Any:
+    return decode(value) if isinstance(value, msgspec.Raw) else _pydantic_or_refuse(value)
 
 
 def _suspect(text: bytes) -> bool:
