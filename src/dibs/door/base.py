@@ -6,13 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from dibs.model.json_text import encode
 from dibs.model.settings import QueueSettings
-from dibs.store import migrate
+from dibs.store import fork, migrate
 from dibs.store import queues as queue_operations
 from dibs.store.access import Store, open_database
 from dibs.store.dialect import Clock
@@ -34,7 +35,16 @@ class Door:
         self._ready = False
         self._settings: dict[str, tuple[bool, QueueSettings]] = {}
         self._settings_due = 0.0
+        self._renew()
+        fork.watch(self, Door._renew)
+
+    def _renew(self) -> None:
+        """Locks and threads, made anew in a forked child.
+
+        `_lock` guards the threads; an event loop may wait for it. `_preparing` is held while tables are made.
+        """
         self._lock = threading.Lock()
+        self._preparing = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
 
     @property
@@ -50,19 +60,22 @@ class Door:
 
     def _prepare(self) -> None:
         """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`."""
-        with self._lock:
+        with self._preparing:
             if not self._ready and self.store.dialect.can.make_its_own_tables:
                 self.migrate()
             self._ready = True
 
     async def _in_thread(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run blocking work beside the event loop. Cancelling the caller does not undo what was sent."""
+        return await asyncio.wrap_future(self._start(work, *args, **kwargs))
+
+    def _start(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+        """Start blocking work in a thread."""
+        context = copy_context()
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(_ASYNC_THREADS, thread_name_prefix="dibs-async")
-        context = copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: context.run(work, *args, **kwargs))
+            return self._threads.submit(context.run, partial(work, *args, **kwargs))
 
     def migrate(self) -> list[str]:
         """Bring dibs' tables up to date; does nothing if they are. Answers the names of the steps taken.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
@@ -62,8 +61,6 @@ class Dibs(Enqueueing, Working, Operating):
         limit = settings.payload_limit(payload_limit)
         Door.__init__(self, str(settings.find("url", url).value), limit, clock)
         self._lanes_seen = set()
-        self._claimers = {}
-        self._claiming = threading.Lock()
         self._reaper = Reaper(self._call, self.store.dialect)
         self._reap_due = 0.0
 
@@ -120,6 +117,8 @@ class Dibs(Enqueueing, Working, Operating):
 
         `queues={"mail": 10}` runs at most ten jobs of that queue at once in this process.
         """
+        if queues is not None and not queues:
+            raise InvalidOption("queues is empty: such a worker would never run a job.", "Leave it out for all queues.")
         # Imported here, so that a program that only enqueues carries no worker.
         from dibs.worker import Worker
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -48,7 +48,7 @@ class Enqueueing(Door):
         """Async form of `enqueue`."""
         return await self._aenqueue(self._named(task, payload, dict(options)), connection)
 
-    def enqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
+    def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
         """Store many jobs in one transaction, in bulk; answers handles in the order given.
 
         >>> from dibs import Dibs
@@ -58,13 +58,13 @@ class Enqueueing(Door):
         >>> len(jobs.enqueue_many([resize.job(n) for n in range(1000)]))
         1000
         """
-        ids = self._ids_for(jobs)
+        batch, ids = _batch(jobs)
         if connection is not None:
             session = recognise(connection, self.store.dialect)
-            answers = self.store.call_on(connection, self._many(session.bulk, jobs, ids))
+            answers = self.store.call_on(connection, self._many(session.bulk, batch, ids))
         else:
-            self._add_lanes(jobs)
-            answers = self._load(jobs, ids)
+            self._add_lanes(batch)
+            answers = self._load(batch, ids)
             self.store.ring()
         return self._handles(answers)
 
@@ -72,13 +72,13 @@ class Enqueueing(Door):
         again = partial(operations.enqueue_many_again, self.store.dialect, jobs, ids)
         return self._surely(partial(self._many, True, jobs, ids), again)
 
-    async def aenqueue_many(self, jobs: Sequence[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
+    async def aenqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> Sequence[Handle[Any]]:
         """Async form of `enqueue_many`."""
         if connection is None:
             return await self._in_thread(self.enqueue_many, jobs)
-        ids = self._ids_for(jobs)
+        batch, ids = _batch(jobs)
         session = recognise(connection, self.store.dialect)
-        answers = await self.store.acall_on(connection, self._many(session.bulk, jobs, ids))
+        answers = await self.store.acall_on(connection, self._many(session.bulk, batch, ids))
         return self._handles(answers)
 
     def _named(self, task: str, payload: Any, options: dict[str, Any]) -> NewJob:
@@ -115,14 +115,6 @@ class Enqueueing(Door):
     def _many(self, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
         return operations.enqueue_many(self.store.dialect, bulk, jobs, ids)
 
-    def _ids_for(self, jobs: Sequence[NewJob]) -> list[str]:
-        if set(map(type, jobs)) - {NewJob}:
-            stranger = next(job for job in jobs if type(job) is not NewJob)
-            raise InvalidInput(
-                f"enqueue_many got {stranger!r}, which is no job.", "Make jobs with task.job(...) or jobs.job(...)."
-            )
-        return new_ids(len(jobs)) if jobs else []
-
     def _add_lanes(self, jobs: Sequence[NewJob]) -> None:
         """Remember new lanes, outside any caller's transaction: there a concurrent producer would have to wait."""
         new = operations.lanes_of(jobs) - self._lanes_seen
@@ -138,4 +130,16 @@ class Enqueueing(Door):
         return Handles(dibs, answers)
 
 
+def _batch(jobs: Iterable[NewJob]) -> tuple[Sequence[NewJob], list[str]]:
+    """The jobs of a list, or of a generator, which can be read only once; and an id for each."""
+    if not isinstance(jobs, Iterable):
+        raise InvalidInput(f"enqueue_many got {jobs!r}, which is no list of jobs.", _MAKE_JOBS)
+    batch = jobs if isinstance(jobs, (list, tuple)) else list(jobs)
+    if set(map(type, batch)) - {NewJob}:
+        stranger = next(job for job in batch if type(job) is not NewJob)
+        raise InvalidInput(f"enqueue_many got {stranger!r}, which is no job.", _MAKE_JOBS)
+    return batch, new_ids(len(batch)) if batch else []
+
+
 _DEFAULTS = JobOptions()
+_MAKE_JOBS = "Make jobs with task.job(...) or jobs.job(...)."

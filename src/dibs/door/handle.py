@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from dibs.door.patience import Patience
 from dibs.errors import JobFailed, NotFound, ResultTimeout
 from dibs.model.duration import Duration, seconds
 from dibs.model.job import Enqueued
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _FIRST_PAUSE = 0.002
-_LONGEST_PAUSE = 0.25
 
 
 class Handle(Generic[R]):
@@ -65,23 +65,26 @@ class Handle(Generic[R]):
         """Wait for the job to end and return its result.
 
         Raises `JobFailed` if it ended without one, `ResultTimeout` if it takes longer than `timeout`. The result
-        has been through JSON: a tuple comes back as a list, a dataclass as a dict.
+        has been through JSON: a tuple comes back as a list, a dataclass as a dict. While the database is away it
+        goes on trying, until `timeout` is over, or for a minute if there is none.
         """
-        for pause in _pauses(timeout, self.id):
-            ended = self._ended()
-            if ended.status.final:
+        patience, limit = _patience(timeout)
+        for pause in patience.pauses(_FIRST_PAUSE):
+            ended = self._look(patience)
+            if ended is not None and ended.status.final:
                 return self._result(ended)
             time.sleep(pause)
-        raise AssertionError("unreachable")
+        raise ResultTimeout(f"Job {self.id} has not ended after {limit:g} seconds.")
 
     async def aresult(self, timeout: Duration | None = None) -> R:
         """Async form of `result`."""
-        for pause in _pauses(timeout, self.id):
-            ended = await self._dibs._in_thread(self._ended)
-            if ended.status.final:
+        patience, limit = _patience(timeout)
+        for pause in patience.pauses(_FIRST_PAUSE):
+            ended = await self._dibs._in_thread(self._look, patience)
+            if ended is not None and ended.status.final:
                 return self._result(ended)
             await asyncio.sleep(pause)
-        raise AssertionError("unreachable")
+        raise ResultTimeout(f"Job {self.id} has not ended after {limit:g} seconds.")
 
     def cancel(self) -> bool:
         """Cancel the job if nobody holds it yet. Answers whether it was cancelled."""
@@ -98,6 +101,9 @@ class Handle(Generic[R]):
     async def aretry(self) -> bool:
         """Async form of `retry`."""
         return await self._dibs._in_thread(self.retry)
+
+    def _look(self, patience: Patience) -> job_operations.Ended | None:
+        return patience.look(self._ended)
 
     def _ended(self) -> job_operations.Ended:
         found = self._dibs._call(lambda: job_operations.ended(self.id))
@@ -151,13 +157,6 @@ class Handles(Sequence[Handle[Any]]):
         return f"<Handles of {len(self)} jobs>"
 
 
-def _pauses(timeout: Duration | None, job_id: str) -> Iterator[float]:
-    """How long to wait between looks: short at first, growing, with a last look at the deadline."""
+def _patience(timeout: Duration | None) -> tuple[Patience, float]:
     limit = None if timeout is None else seconds(timeout, "timeout")
-    end = None if limit is None else time.monotonic() + limit
-    pause, left = _FIRST_PAUSE, _LONGEST_PAUSE
-    while left > 0:
-        left = _LONGEST_PAUSE if end is None else end - time.monotonic()
-        yield min(pause, max(left, 0.0))
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
-    raise ResultTimeout(f"Job {job_id} has not ended after {limit:g} seconds.")
+    return Patience(limit), limit or 0.0

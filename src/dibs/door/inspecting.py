@@ -11,6 +11,7 @@ from dibs.errors import InvalidOption
 from dibs.model.duration import Duration, from_instant, micros
 from dibs.model.identity import check_id
 from dibs.model.names import check_name
+from dibs.model.options import whole
 from dibs.model.status import FINAL, Status
 from dibs.store import jobs as job_operations
 from dibs.store import migrate
@@ -54,7 +55,8 @@ class Inspecting(Door):
         >>> jobs.find(queue="mail") == [handle.id]
         True
         """
-        return self._find(matching(queue, task, status), limit, None if cursor is None else check_id(cursor))
+        wanted, before = matching(queue, task, status), None if cursor is None else check_id(cursor)
+        return self._find(wanted, whole("limit", limit, _STRETCH), before)
 
     async def afind(
         self,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from dibs.door.inspecting import Inspecting, matching
 from dibs.errors import InvalidOption, NotFound
-from dibs.model.duration import Duration, micros, to_instant
+from dibs.model.duration import Duration, lasting, micros, to_instant
 from dibs.model.identity import check_id
 from dibs.model.job import JobRecord
 from dibs.model.json_text import clean
 from dibs.model.names import check_name
+from dibs.model.options import whole
 from dibs.model.outcome import MESSAGE_LIMIT
 from dibs.model.settings import QueueOptions, checked
 from dibs.model.status import FINAL, WAITING, Status
@@ -64,9 +65,8 @@ class Operating(Inspecting):
         """Jobs that fit, newest first. Give the last id of a page as `cursor` for the next page."""
         wanted = matching(queue, task, status)
         before = None if cursor is None else check_id(cursor)
-        if not 1 <= limit <= _PAGE:
-            raise InvalidOption(f"limit={limit!r} must be from 1 to {_PAGE}.")
-        ids = self._call(lambda: job_operations.find(self.store.dialect, wanted, limit, before))
+        most = whole("limit", limit, _PAGE)
+        ids = self._call(lambda: job_operations.find(self.store.dialect, wanted, most, before))
         return self._call(lambda: job_operations.get(self.store.dialect, ids))
 
     async def alist(
@@ -164,6 +164,8 @@ class Operating(Inspecting):
         >>> Dibs("sqlite://").configure("mail", lease="5m", backoff=Backoff.fixed("30s"), retention={"dead": "90d"})
         """
         name, changes = check_name("queue", queue), checked(dict(options))
+        if changes.get("timeout") is not None:
+            lasting(changes["timeout"], "timeout")
         self._call(lambda: queue_operations.configure(name, changes))
         self._settings_due = 0.0
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from dibs.door.base import Door
-from dibs.errors import InvalidOption, LeaseLost
+from dibs.door.claiming import Claimers
+from dibs.door.patience import Patience
+from dibs.errors import DibsError, InvalidOption, LeaseLost
 from dibs.model.backoff import DEFAULT_BACKOFF
-from dibs.model.duration import Duration, micros, seconds
+from dibs.model.duration import Duration, lasting, micros, seconds
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, Job
 from dibs.model.json_text import clean
 from dibs.model.names import check_key, check_name
+from dibs.model.options import whole
 from dibs.model.outcome import (
     MESSAGE_LIMIT,
     Attempt,
@@ -34,17 +40,24 @@ from dibs.store.settle import Settlement, beat, settle
 
 _REAP_PAUSE = 1.0
 _FIRST_PAUSE = 0.01
-_LONGEST_PAUSE = 0.25
 LIMIT = 1_000
+MOST_RECLAIMED = 1_000_000
+_log = logging.getLogger("dibs.door")
 
 
 class Working(Door):
     """The queue without the worker runtime. Every change is fenced by (id, token)."""
 
-    _claimers: dict[Any, Claimer]
+    _claimers: Claimers
     _claiming: threading.Lock
+    """Held while somebody claims: a claimer is used by one thread at a time. An event loop never waits for it."""
     _reaper: Reaper
     _reap_due: float
+
+    def _renew(self) -> None:
+        super()._renew()
+        self._claimers = Claimers()
+        self._claiming = threading.Lock()
 
     def dequeue(
         self,
@@ -58,6 +71,7 @@ class Working(Door):
         """Lease up to `limit` due jobs, highest priority first; waits up to `wait` for the first one.
 
         Expired leases are taken back before the answer is empty, so neither cron nor a running worker is needed.
+        While the database is away it goes on trying until `wait` is over.
 
         >>> from dibs import Dibs
         >>> jobs = Dibs("sqlite://")
@@ -67,14 +81,14 @@ class Working(Door):
         {'to': 'a@example.com'}
         >>> jobs.ack(job)
         """
-        claimer = self._claimer(queues, tasks, lease, worker)
-        found: list[Job] = []
-        for pause in _pauses(wait):
-            found = self._claim(claimer, _checked_limit(limit), thorough=not pause)
+        claimer, most = self._claimer(queues, tasks, lease, worker), whole("limit", limit, LIMIT)
+        patience = Patience(seconds(wait, "wait"))
+        for pause in patience.pauses(_FIRST_PAUSE):
+            found = self._try(patience, claimer, most, not pause)
             if found:
-                break
+                return found
             time.sleep(pause)
-        return found
+        return []
 
     async def adequeue(
         self,
@@ -86,14 +100,15 @@ class Working(Door):
         wait: Duration = 0,
     ) -> list[Job]:
         """Async form of `dequeue`."""
-        claimer = self._claimer(queues, tasks, lease, worker)
-        found: list[Job] = []
-        for pause in _pauses(wait):
-            found = await self._in_thread(self._claim, claimer, _checked_limit(limit), thorough=not pause)
+        claimer, most = self._claimer(queues, tasks, lease, worker), whole("limit", limit, LIMIT)
+        patience = Patience(seconds(wait, "wait"))
+        for pause in patience.pauses(_FIRST_PAUSE):
+            claim = self._start(self._try, patience, claimer, most, not pause)
+            found = await self._unless_cancelled(claim, claimer)
             if found:
-                break
+                return found
             await asyncio.sleep(pause)
-        return found
+        return []
 
     def ack(self, job: Job, result: Any = None) -> None:
         """The job is done. Its row moves to the history with the result, in one transaction."""
@@ -173,8 +188,9 @@ class Working(Door):
 
     def reclaim(self, limit: int = 1_000) -> int:
         """Take expired leases back, at most `limit`, wherever they are. Answers how many."""
+        most = whole("limit", limit, MOST_RECLAIMED)
         with self._claiming:
-            return self._reap(limit, budget=float("inf"))
+            return self._reap(most, budget=float("inf"))
 
     async def areclaim(self, limit: int = 1_000) -> int:
         """Async form of `reclaim`."""
@@ -192,12 +208,32 @@ class Working(Door):
         chosen = None if queues is None else frozenset(check_name("queue", name) for name in queues)
         names = None if tasks is None else tuple(check_name("task", name) for name in tasks)
         who = check_key("worker", worker) or f"{socket.gethostname()}:{os.getpid()}"
-        span = None if lease is None else seconds(lease, "lease")
-        key = (chosen, names, span, who)
+        span = None if lease is None else lasting(lease, "lease")
+        make = partial(Claimer, self._call, self.store.dialect, who, chosen, names, span)
+        return self._claimers.get((chosen, names, span, who), make)
+
+    async def _unless_cancelled(self, claim: Future[list[Job] | None], claimer: Claimer) -> list[Job] | None:
+        """What a claim brings. If nobody waits for it any more, it goes back, as soon as it is there."""
+        try:
+            return await asyncio.wrap_future(claim)
+        except asyncio.CancelledError:
+            if not claim.cancel():
+                self._start(self._hand_back, claim, claimer)
+            raise
+
+    def _hand_back(self, claim: Future[list[Job] | None], claimer: Claimer) -> None:
+        """Put claimed jobs back in their places, and their attempts do not count."""
+        jobs = (claim.exception() is None and claim.result()) or []
+        try:
+            self._settle(jobs, [Back(job.id, job.token, 0, refund=1, at=job.row[7]) for job in jobs])
+        except DibsError as error:
+            _log.warning("what a cancelled adequeue has claimed was not handed back: its leases run out: %s", error)
+            return
         with self._claiming:
-            if key not in self._claimers:
-                self._claimers[key] = Claimer(self._call, self.store.dialect, who, chosen, names, span)
-            return self._claimers[key]
+            claimer.rewind(jobs)
+
+    def _try(self, patience: Patience, claimer: Claimer, limit: int, last: bool) -> list[Job] | None:
+        return patience.look(lambda: self._claim(claimer, limit, thorough=last))
 
     def _claim(self, claimer: Claimer, limit: int, thorough: bool) -> list[Job]:
         """One try; the last one of a dequeue is thorough."""
@@ -251,21 +287,3 @@ def _problem(error: BaseException | str) -> Problem:
     if isinstance(error, BaseException):
         return describe(error)
     return Problem("error", "Error", clean(str(error), MESSAGE_LIMIT))
-
-
-def _checked_limit(limit: int) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LIMIT:
-        raise InvalidOption(f"limit={limit!r} must be a whole number from 1 to {LIMIT:,}.")
-    return limit
-
-
-def _pauses(wait: Duration) -> Iterator[float]:
-    """Pauses between tries until `wait` is over; one last try comes after the last pause."""
-    end = time.monotonic() + seconds(wait, "wait")
-    pause = _FIRST_PAUSE
-    while True:
-        left = end - time.monotonic()
-        yield min(pause, max(0.0, left))
-        if left <= 0:
-            return
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
