@@ -56,10 +56,10 @@ def test_a_task_this_worker_does_not_know_is_put_back_without_an_attempt(
         assert hand.fetch() == []
     found = [each.get(handle.id) for handle in handles]
     assert {(record.status, record.attempts, record.crashes, record.errors) for record in found} == {
-        ("scheduled", 0, 0, ())
+        ("ready", 0, 0, ())
     }
     assert [record.message for record in caplog.records if "not registered" in record.message] == [
-        "task 'of-the-next-version' is not registered here; its jobs are put back for other workers"
+        "task 'of-the-next-version' is not registered here; its jobs are left for other workers"
     ]
 
 
@@ -190,6 +190,10 @@ def test_threads_that_do_not_obey_count_until_their_handlers_end(jobs: Dibs) -> 
     with by_hand(jobs, concurrency=2) as hand:
         attempts = hand.fetch()
         assert all(begun.acquire(timeout=10) for _ in attempts)
+        for attempt in attempts:
+            attempt._started -= 11
+        hand.watch()
+        assert hand.held == attempts, "they have been asked to stop, and are waited for a little"
         for attempt in attempts:
             attempt._started -= 11
         hand.watch()

@@ -186,7 +186,7 @@ def test_an_answer_that_comes_after_the_lease_was_lost_is_not_stored(
         jobs.reclaim()
         handlers.go.set()
         hand.settle()
-        assert (hand.worker.settler.settled, hand.worker.settler.lost, hand.held) == (0, 1, [])
+        assert (hand.worker.settler.outcomes.total(), hand.worker.settler.lost, hand.held) == (0, 1, [])
     found = jobs.get(handle.id)
     assert (found.status.final, found.result) == (False, None)
 
@@ -320,7 +320,7 @@ def test_a_settle_whose_answer_was_lost_is_repeated_and_succeeds(each: Dibs, mon
         assert len(hand.held) == 1, "it is held until the answer is sure"
         hand.settle()
         settler = hand.worker.settler
-        assert (unlucky.calls, settler.settled, settler.lost, hand.held) == (2, 1, 0, [])
+        assert (unlucky.calls, settler.outcomes.total(), settler.lost, hand.held) == (2, 1, 0, [])
     assert handle.result(timeout=0) == "done"
 
 

@@ -58,6 +58,10 @@ class Lane:
         if now - SHORT > self.mark_at:
             self.mark_at, self.mark_id = now - SHORT, NIL
 
+    def passed(self, now: Micros) -> None:
+        """All that is there up to `now` is for others: only looks go behind it, and they take their time."""
+        self.mark_at, self.mark_id = max((self.mark_at, self.mark_id), (now, NIL))
+
     def look_due(self, now: float) -> Look | None:
         """Whether it is time to look behind the mark, and how far."""
         if now >= self.full_due:

@@ -41,10 +41,11 @@ class Claimer:
         lease: float | None = None,
     ) -> None:
         self._call = call
-        self._dialect = dialect
+        self.dialect = dialect
         self._worker = worker
         self._queues = queues
-        self._tasks = tasks
+        self.tasks = tasks
+        """Only these; None is any."""
         self._lease = lease
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._refresh_due = 0.0
@@ -148,7 +149,7 @@ class Claimer:
         started = time.monotonic()
         looks = [lane.look_due(started) for lane in lanes]
         starts = [_start(lane, look) for lane, look in zip(lanes, looks, strict=True)]
-        seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self._dialect, lanes, starts))}
+        seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self.dialect, lanes, starts))}
         cost = (time.monotonic() - started) / len(lanes)
         due = [glance.due_in for glance in seen.values() if glance.due_in is not None]
         self.due_in = min(due) / SECOND if due else None
@@ -172,14 +173,16 @@ class Claimer:
         if self._innocents:
             return jobs  # the mark stays with the jobs that were passed over
         lane.claimed([job.row for job in jobs], look is not None and len(jobs) == limit)
-        if not jobs:
+        if self.tasks is not None and len(jobs) < limit:
+            lane.passed(self.database_now)
+        elif not jobs:
             lane.found_empty(self.database_now)
         return jobs
 
     def _lease_jobs(self, lane: Lane, mark: tuple[Micros, str], limit: int) -> list[Job]:
         lease = round(self.lease_of(lane.queue) * SECOND)
-        claimant = Claimant(self._worker, self._tasks, lease, 0 if self._innocents else MOST_CRASHES)
-        rows = self._call(lambda: operations.claim(self._dialect, lane, mark, limit, claimant))
+        claimant = Claimant(self._worker, self.tasks, lease, 0 if self._innocents else MOST_CRASHES)
+        rows = self._call(lambda: operations.claim(self.dialect, lane, mark, limit, claimant))
         return [Job(row, lane.queue, lane.priority, self._worker) for row in rows]
 
     def _refresh(self, started: float) -> None:

@@ -37,7 +37,10 @@ class Listener(Service):
                 self._ring()
         except BaseException as error:
             self._hang_up()
-            raise self._store.dialect.explain(error) or error from error
+            explained = self._store.dialect.explain(error)
+            if explained is None:
+                raise
+            raise explained from error
         return 0.0
 
     def closed(self) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from dibs.model.duration import SECOND
 from dibs.model.job import Job
 from dibs.store.claimer import Claimer
+from dibs.store.reaper import Reaper
 from dibs.task.registry import Registry
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
@@ -23,8 +22,6 @@ from dibs.worker.sleeper import Sleeper
 from dibs.worker.suspects import Suspects
 
 _log = logging.getLogger("dibs.worker")
-UNKNOWN_DELAY = 15 * SECOND
-"""How long a job waits whose task this worker does not know, before it is offered again."""
 
 
 class Fetcher(Service):
@@ -54,12 +51,13 @@ class Fetcher(Service):
         self._sleeper = sleeper
         self._suspects = Suspects(hold, outcomes.at_last_chance)
         self._room = Room(hold, runners, settings)
+        self._reaper = Reaper(line.call, claimer.dialect)
         self._strangers: set[str] = set()
         self._rung = False
         self._full = False
         self.claimed = 0
         self.put_back: Finish = _nowhere
-        self.on_empty: Callable[[], None] = lambda: None
+        self.when_empty: Callable[[], None] | None = None
 
     def ring(self) -> None:
         """Somebody enqueued: look now."""
@@ -86,15 +84,26 @@ class Fetcher(Service):
     def _claim(self, room: int, innocents: bool) -> float:
         sent, idle, rooms = time.monotonic(), not len(self._hold), self._room.of_queues()
         self._full = innocents or any(left <= 0 for left in rooms.values())
+        if self._strangers:
+            self._claimer.tasks = tuple(sorted(definition.name for definition in self._tasks))
         jobs = self._claimer.claim(min(room, self._settings.batch), rooms=rooms, innocents=innocents)
         self._outcomes.queues = self._claimer.settings
         if jobs:
             self._take(jobs, sent)
             return self._sleeper.worked()
         self._suspects.choose(())
-        if idle:  # already before the claim: nothing can have been put back in between
-            self.on_empty()
+        if self.when_empty is not None and idle:  # already before the claim: nothing was put back in between
+            return self._look_everywhere(sent, self.when_empty)
         return self._sleeper.idle(self._claimer.due_in)
+
+    def _look_everywhere(self, sent: float, when_empty: Callable[[], None]) -> float:
+        """A claim believes its marks and the lanes it knows; who is to end when all is done does not."""
+        jobs = self._claimer.claim(1, thorough=True)
+        if jobs:
+            self._take(jobs, sent)
+        elif not self._reaper.sweep([(lane.queue, lane.priority) for lane in self._claimer.lanes], budget=float("inf")):
+            when_empty()
+        return 0.0
 
     def closed(self) -> None:
         """Hang up."""
@@ -126,14 +135,14 @@ class Fetcher(Service):
             self._runners[place].submit(group)
 
     def _refuse(self, job: Job) -> None:
-        """A task this worker does not know costs no attempt: another version may know it."""
+        """A task this worker does not know costs no attempt: another version may know it. Its jobs keep their
+        places, and from now on this worker claims only what it knows."""
         if job.task not in self._strangers:
             self._strangers.add(job.task)
-            _log.warning("task %r is not registered here; its jobs are put back for other workers", job.task)
+            _log.warning("task %r is not registered here; its jobs are left for other workers", job.task)
         attempt = CurrentJob(job, None, time.monotonic(), self._claimer.lease_of(job.queue))
         self._hold.add([attempt])
-        delay = round(UNKNOWN_DELAY * random.uniform(0.8, 1.2))
-        self.put_back(attempt, self._outcomes.returned_unrun(attempt, delay))
+        self.put_back(attempt, self._outcomes.returned_unrun(attempt))
 
     def _hand_back(self, attempts: Sequence[CurrentJob]) -> None:
         """Not now, or not here. The jobs keep their places, and this worker goes back to them."""

@@ -74,8 +74,7 @@ class Guard(Service):
         over = now - attempt._started - attempt._timeout
         if over > 0 and attempt._abort is None:
             self.stop_handler(attempt, "timeout")
-        in_thread = attempt._definition.run_in == "thread"
-        if over > 0 and attempt._abort == "timeout" and (in_thread or over > STUBBORN):
+        if over > STUBBORN and attempt._abort == "timeout":
             _log.warning("job %s went on after its time limit; its outcome is stored without it", attempt.id)
             self._finish(attempt, self._outcomes.timed_out(attempt))
 

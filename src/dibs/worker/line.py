@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from dibs.errors import DatabaseUnreachable, DibsError
 from dibs.store.access import OwnSession, Store
 from dibs.store.runner import Operation, run
 
@@ -28,10 +29,13 @@ class Line:
             try:
                 return run(self._open(), make())
             except BaseException as error:
-                self._check()
+                ended = self._check()
                 replay += 1
                 if replay == _REPLAYS or not self._store.dialect.replayable(error):
-                    raise self._store.dialect.explain(error) or error from error
+                    explained = self._explained(error, ended)
+                    if explained is None:
+                        raise
+                    raise explained from error
             time.sleep(random.uniform(0.001, 0.005 * 2**replay))
 
     def close(self) -> None:
@@ -45,6 +49,15 @@ class Line:
             self._session = self._store.database.connect()
         return self._session
 
-    def _check(self) -> None:
-        if self._session is not None and self._session.broken:
+    def _explained(self, error: BaseException, ended: bool) -> DibsError | None:
+        found = self._store.dialect.explain(error)
+        if found is None and ended:
+            return DatabaseUnreachable(f"The connection has ended: {error}.")
+        return found
+
+    def _check(self) -> bool:
+        """Whether the connection is of no more use; the next call opens another."""
+        broken = self._session is not None and self._session.broken
+        if broken:
             self.close()
+        return broken

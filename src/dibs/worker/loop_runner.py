@@ -13,7 +13,7 @@ from typing import Any
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
 from dibs.worker.outcomes import Outcomes
-from dibs.worker.runner import Finish, Runner, aborted, given_up
+from dibs.worker.runner import Finish, Runner
 
 _log = logging.getLogger("dibs.worker")
 SLICE = 0.005
@@ -28,9 +28,7 @@ class LoopRunner(Runner):
     """
 
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        super().__init__(slots, hold)
-        self._outcomes = outcomes
-        self._finish = finish
+        super().__init__(slots, hold, outcomes, finish)
         self._idle: list[asyncio.Future[None]] = []
         self._carriers: set[asyncio.Task[None]] = set()
         self._called = False
@@ -90,7 +88,7 @@ class LoopRunner(Runner):
 
     def _call_carrier(self) -> None:
         """Wake one carrier; it wakes the next when it takes a job. At most one is on its way at any time."""
-        if self._called or not self._pending or self._stopping:
+        if self._called or not self._pending or not self._shared.free or self._stopping:
             return
         if self._idle:
             self._called = True
@@ -114,16 +112,16 @@ class LoopRunner(Runner):
         turn_ends = time.monotonic() + SLICE
         self._called = False
         while not self._stopping:
-            if not self._pending:
+            attempt = self._next()
+            if attempt is None:
                 await self._rest()
                 turn_ends = time.monotonic() + SLICE
                 continue
-            try:
-                attempt = self._pending.popleft()
-            except IndexError:
-                continue
             self._call_carrier()
-            clean = await self._run(attempt, carrier)
+            try:
+                clean = await self._run(attempt, carrier)
+            finally:
+                self._shared.give(self)
             if not clean:
                 return
             if time.monotonic() > turn_ends:
@@ -139,7 +137,7 @@ class LoopRunner(Runner):
     async def _run(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> bool:
         """Run one job. Answers whether context and task are as before, so that no handler meets another one's."""
         started = self.moved_at = time.monotonic()
-        if given_up(attempt, started, self._outcomes, self._finish):
+        if self._given_up(attempt, started):
             return True
         _current.set(attempt)
         before = copy_context()
@@ -152,24 +150,19 @@ class LoopRunner(Runner):
         except asyncio.CancelledError:
             if attempt._abort is None and self._stopping:
                 raise
-            self._aborted(attempt, carrier)
+            if attempt._abort is not None:
+                carrier.uncancel()
+            itself = asyncio.CancelledError("the handler cancelled itself")
+            self._end(attempt, self._outcomes.raised(attempt, itself))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - what a handler raises is its job's
-            self._finish(attempt, self._outcomes.raised(attempt, error))
+            self._end(attempt, self._outcomes.raised(attempt, error))
         else:
-            self._finish(attempt, self._outcomes.returned(attempt, value))
+            self._finish(attempt, self._outcomes.returned(attempt, value))  # also when it answers its cancellation so
         finally:
             self._running.discard(attempt)
             attempt._stop = None
         self._hold.pace.record(time.monotonic() - started)
         return not carrier.cancelling() and copy_context() == before
-
-    def _aborted(self, attempt: CurrentJob, carrier: asyncio.Task[Any]) -> None:
-        """The handler was cancelled: by the worker for a reason, or by itself."""
-        if attempt._abort is not None:
-            carrier.uncancel()
-        settlement = aborted(self._outcomes, attempt, asyncio.CancelledError("the handler cancelled itself"))
-        if settlement is not None:
-            self._finish(attempt, settlement)
 
     def abort(self, attempt: CurrentJob) -> None:
         """Cancel a running handler."""

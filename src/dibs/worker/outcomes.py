@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from dibs.errors import DibsError
 from dibs.model.backoff import DEFAULT_BACKOFF
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, JobSettings
 from dibs.model.outcome import (
@@ -23,6 +23,8 @@ from dibs.model.settings import DEFAULT_TIMEOUT, QueueSettings
 from dibs.worker.attempt import CurrentJob
 
 Settlement = Final | Back
+REFUSED = "refused"
+"""The kind of problem of an outcome that the database did not take."""
 
 
 class Outcomes:
@@ -39,17 +41,20 @@ class Outcomes:
             return Final(row[0], row[3], "completed", None, attempt._age())
         if isinstance(value, Control):
             return self.raised(attempt, value)
-        try:
-            final = after_success(attempt._counters(), value, self._result_limit)
-        except DibsError as error:
-            return after_error(attempt._counters(), self.policy(attempt), describe(error))
-        return final._replace(age=attempt._age())
+        return self._decided(attempt, lambda: after_success(attempt._counters(), value, self._result_limit))
 
     def raised(self, attempt: CurrentJob, error: BaseException) -> Settlement:
         """The handler raised."""
+        counters, policy = attempt._counters(), self.policy(attempt)
         if isinstance(error, Control):
-            settled = after_control(attempt._counters(), self.policy(attempt), error)
-        else:
+            return self._decided(attempt, lambda: after_control(counters, policy, error))
+        return self._decided(attempt, lambda: after_error(counters, policy, describe(error)))
+
+    def _decided(self, attempt: CurrentJob, decide: Callable[[], Settlement]) -> Settlement:
+        """Whatever a handler answers has an outcome: a result or a control that cannot be read is its failure."""
+        try:
+            settled = decide()
+        except Exception as error:  # noqa: BLE001 - a result may run any code when it is written as JSON
             settled = after_error(attempt._counters(), self.policy(attempt), describe(error))
         return settled._replace(age=attempt._age()) if isinstance(settled, Final) else settled
 
@@ -59,6 +64,11 @@ class Outcomes:
             "timeout", "TimeLimitExceeded", f"The handler was stopped after its time limit of {attempt._timeout:g} s"
         )
         return after_error(attempt._counters(), self.policy(attempt), problem)
+
+    def refused(self, attempt: CurrentJob, error: Exception) -> Settlement:
+        """The database does not take the outcome."""
+        problem = describe(error, REFUSED)._replace(traceback=None)
+        return after_error(attempt._counters(), self.policy(attempt), problem, retry_in=0)
 
     def crashed(self, attempt: CurrentJob, reason: str) -> Settlement:
         """The process that ran the handler died."""
@@ -83,7 +93,7 @@ class Outcomes:
         own = attempt.job.settings
         return Policy(
             attempt.job.max_attempts or queue.max_attempts or DEFAULT_MAX_ATTEMPTS,
-            task.max_crashes or queue.max_crashes or DEFAULT_MAX_CRASHES,
+            own.max_crashes or task.max_crashes or queue.max_crashes or DEFAULT_MAX_CRASHES,
             own.backoff or task.backoff or queue.backoff or DEFAULT_BACKOFF,
         )
 

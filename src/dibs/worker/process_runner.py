@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from dibs.errors import DibsError
+from dibs.model.duration import SECOND
 from dibs.model.job import Job, Row
 from dibs.model.json_text import decode, encode
 from dibs.model.options import JobOptions
@@ -24,10 +26,13 @@ from dibs.task.registry import Definition
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
 from dibs.worker.outcomes import Outcomes, Settlement
-from dibs.worker.runner import Finish, aborted, given_up
+from dibs.worker.runner import Finish
 from dibs.worker.thread_runner import Pool
 
+_log = logging.getLogger("dibs.worker")
 _context = multiprocessing.get_context("spawn")
+NO_PROCESS_DELAY = 5 * SECOND
+"""How long a job waits for which no process could be started: that is the machine's trouble, not the job's."""
 
 
 class Child:
@@ -62,20 +67,18 @@ class Child:
 class ProcessRunner(Pool):
     """Each thread of the pool owns a child process; a killed one is replaced when the next job comes."""
 
+    kind = "process"
+
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        super().__init__(slots, hold, self._attend, "process")
-        self._outcomes = outcomes
-        self._finish = finish
+        super().__init__(slots, hold, outcomes, finish)
         self._children: dict[str, Child] = {}
 
     def _attend(self, attempt: CurrentJob) -> None:
         self.moved_at = started = time.monotonic()
-        if given_up(attempt, started, self._outcomes, self._finish):
+        if self._given_up(attempt, started):
             return
         attempt._started = started
-        settlement = self._run_in_child(attempt)
-        if settlement is not None:
-            self._finish(attempt, settlement)
+        self._end(attempt, self._run_in_child(attempt))
         for pace in (self._hold.pace, self._hold.pace_of_processes):
             pace.record(time.monotonic() - started)
 
@@ -85,11 +88,13 @@ class ProcessRunner(Pool):
             child = self._children.get(name) or Child()
             self._children[name] = child
             attempt._stop = child.kill
+            if attempt._abort:  # told before there was anything to stop
+                child.kill()
             answer = child.run(attempt)
         except (EOFError, OSError) as error:
             attempt._stop = None
             code = self._dismiss(name)
-            return aborted(self._outcomes, attempt, error) if attempt._abort else self._crashed(attempt, code)
+            return None if attempt._abort else self._crashed(attempt, code, error)
         attempt._stop = None
         if attempt._abort:
             # It answered while it was being killed: the next job must not be taken for the one that died.
@@ -122,9 +127,10 @@ class ProcessRunner(Pool):
             return self._outcomes.raised(attempt, value)
         return after_error(attempt._counters(), self._outcomes.policy(attempt), value)
 
-    def _crashed(self, attempt: CurrentJob, code: int | None) -> Settlement:
+    def _crashed(self, attempt: CurrentJob, code: int | None, error: Exception) -> Settlement:
         if code is None:
-            return self._outcomes.crashed(attempt, "No process could be started for the handler")
+            _log.error("no process can be started for job %s, which is put back: %s", attempt.id, error)
+            return self._outcomes.returned_unrun(attempt, NO_PROCESS_DELAY)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return self._outcomes.crashed(attempt, f"The process that ran the handler {how}")
 
@@ -138,7 +144,7 @@ def _place(definition: Definition) -> tuple[str, str, str]:
 def attend(pipe: Connection) -> None:
     """The child's life: run what comes through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the whole group: the worker decides what is to end
     threading.Thread(target=_die_with_the_worker, name="dibs-leash", daemon=True).start()
     while True:
         try:

@@ -71,7 +71,7 @@ class Service(ABC):
         while not self._stopping.is_set():
             pause = self._round(self.tick)
             if pause > 0 and not self._stopping.is_set():
-                self._wake.wait(pause)
+                (self._stopping if self._failures else self._wake).wait(pause)  # trouble is not hurried by anybody
             self._wake.clear()
         self._round(self.closed)
 

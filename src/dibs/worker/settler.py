@@ -7,13 +7,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from dibs.errors import DatabaseUnreachable, DibsError
+from dibs.errors import InvalidInput
 from dibs.store.dialect import Dialect
 from dibs.store.settle import Settlement, settle
 from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 from dibs.worker.line import Line
+from dibs.worker.outcomes import REFUSED, Outcomes
 from dibs.worker.service import Service
+from dibs.worker.tally import Tally
 
 _log = logging.getLogger("dibs.worker")
 BATCH = 500
@@ -26,15 +28,18 @@ class Settler(Service):
 
     name = "settler"
 
-    def __init__(self, line: Line, dialect: Dialect, hold: Hold, more_coming: Callable[[], bool]) -> None:
+    def __init__(
+        self, line: Line, dialect: Dialect, hold: Hold, outcomes: Outcomes, more_coming: Callable[[], bool]
+    ) -> None:
         super().__init__()
         self._line = line
         self._dialect = dialect
         self._hold = hold
+        self._outcomes = outcomes
         self._more_coming = more_coming
         self._buffer: deque[tuple[CurrentJob, Settlement]] = deque()
         self.on_settled: Callable[[], None] = lambda: None
-        self.settled = 0
+        self.outcomes = Tally()
         self.lost = 0
 
     def add(self, attempt: CurrentJob, settlement: Settlement) -> None:
@@ -76,23 +81,30 @@ class Settler(Service):
         self._line.close()
 
     def _store(self, batch: list[tuple[CurrentJob, Settlement]]) -> None:
+        """Store a batch. What the database refuses must not hold up the rest; with all other trouble it waits."""
         try:
             self._settle(batch)
-        except DatabaseUnreachable:
-            raise
-        except DibsError as error:
-            self._one_by_one(batch, error)
-        except Exception as error:  # noqa: BLE001 - one outcome the database refuses must not hold up the others
+        except Exception as error:
+            if not self._refused(error):
+                raise
             self._one_by_one(batch, error)
 
+    def _refused(self, error: Exception) -> bool:
+        """Whether the outcomes themselves are at fault, so that trying again cannot help."""
+        return isinstance(error, InvalidInput) or self._dialect.refuses(error.__cause__ or error)
+
     def _one_by_one(self, batch: list[tuple[CurrentJob, Settlement]], error: Exception) -> None:
-        """Find the outcome the database refuses; its job's lease expires, and the reaper counts it as a crash."""
-        if len(batch) == 1:
-            _log.error("the outcome of %r cannot be stored: %s", batch[0][0], error)
-            self._hold.remove([batch[0][0]])
-            return
-        for item in batch:
-            self._store([item])
+        """Find the outcome that is refused; that its attempt failed for this reason is stored instead."""
+        for attempt, settlement in batch:
+            if len(batch) > 1:
+                self._store([(attempt, settlement)])
+                continue
+            if settlement.problem is not None and settlement.problem.kind == REFUSED:
+                _log.error("no outcome of %r can be stored, its lease will expire: %s", attempt, str(error))
+                self._hold.remove([attempt])
+            else:
+                _log.error("the outcome of %r is refused and stored as a failure: %s", attempt, str(error))
+                self._store([(attempt, self._outcomes.refused(attempt, error))])
 
     def _settle(self, batch: list[tuple[CurrentJob, Settlement]]) -> None:
         items = [item for _, item in batch]
@@ -103,7 +115,7 @@ class Settler(Service):
         }
         lost = self._line.call(lambda: settle(self._dialect, items, attempts))
         self._hold.remove([attempt for attempt, _ in batch])
-        self.settled += len(items) - len(lost)
+        self.outcomes.take(stored for stored in batch if stored[1].id not in lost)
         self.lost += len(lost)
         for job_id in lost:
             _log.warning("job %s was taken from this worker before its outcome could be stored", job_id)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from abc import abstractmethod
 from contextvars import Context, copy_context
 
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
 from dibs.worker.outcomes import Outcomes
-from dibs.worker.runner import Finish, Runner, aborted, given_up
-
-Work = Callable[[CurrentJob], None]
+from dibs.worker.runner import Finish, Runner
 
 
 class Pool(Runner):
@@ -22,10 +20,10 @@ class Pool(Runner):
     take microseconds is run by one or two threads, and a batch of slow ones by all.
     """
 
-    def __init__(self, slots: int, hold: Hold, work: Work, name: str) -> None:
-        super().__init__(slots, hold)
-        self._work = work
-        self._name = name
+    kind = "handler"
+
+    def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
+        super().__init__(slots, hold, outcomes, finish)
         self._more = threading.Condition()
         self._idle = 0
         self._called = False
@@ -46,14 +44,14 @@ class Pool(Runner):
         if self._called:
             return
         with self._more:
-            if self._called or not self._pending or self._stopping:
+            if self._called or not self._pending or not self._shared.free or self._stopping:
                 return
             if self._idle:
                 self._called = True
                 self._more.notify()
             elif len(self._threads) < self._slots:
                 self._called = True
-                name = f"dibs-{self._name}-{len(self._threads) + 1}"
+                name = f"dibs-{self.kind}-{len(self._threads) + 1}"
                 thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
@@ -61,9 +59,8 @@ class Pool(Runner):
     def _run(self) -> None:
         self._called = False
         while True:
-            try:
-                attempt = self._pending.popleft()
-            except IndexError:
+            attempt = self._next()
+            if attempt is None:
                 if not self._rest():
                     return
                 continue
@@ -71,16 +68,21 @@ class Pool(Runner):
                 self._call()
             self._running.add(attempt)
             try:
-                self._work(attempt)
+                self._attend(attempt)
             finally:
                 self._running.discard(attempt)
+                self._shared.give(self)
+
+    @abstractmethod
+    def _attend(self, attempt: CurrentJob) -> None:
+        """Run one job to its outcome."""
 
     def _rest(self) -> bool:
         """Wait for work. Answers False when there will be no more."""
         with self._more:
             if self._stopping:
                 return False
-            if self._pending:
+            if self._pending and self._shared.free:
                 return True
             self._idle += 1
             self._more.wait()
@@ -93,14 +95,12 @@ class ThreadRunner(Pool):
     """Runs handlers in the pool's threads, each in a context of its own."""
 
     def __init__(self, slots: int, hold: Hold, outcomes: Outcomes, finish: Finish) -> None:
-        super().__init__(slots, hold, self._attend, "handler")
-        self._outcomes = outcomes
-        self._finish = finish
+        super().__init__(slots, hold, outcomes, finish)
         self._blank: Context = copy_context()
 
     def _attend(self, attempt: CurrentJob) -> None:
         self.moved_at = now = time.monotonic()
-        if not given_up(attempt, now, self._outcomes, self._finish):
+        if not self._given_up(attempt, now):
             attempt._started = now
             self._blank.copy().run(self._run_handler, attempt)
 
@@ -110,10 +110,9 @@ class ThreadRunner(Pool):
         try:
             value = definition.signature.call(definition.function, attempt.job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises, SystemExit too, is its job's failure
-            settlement = aborted(self._outcomes, attempt, error) if attempt._abort else None
-            self._finish(attempt, settlement or self._outcomes.raised(attempt, error))
+            self._end(attempt, self._outcomes.raised(attempt, error))
         else:
-            self._finish(attempt, self._outcomes.returned(attempt, value))
+            self._end(attempt, self._outcomes.returned(attempt, value))
         self._hold.pace.record(time.monotonic() - started)
 
     def abort(self, attempt: CurrentJob) -> None:

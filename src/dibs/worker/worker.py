@@ -27,7 +27,7 @@ from dibs.worker.options import Settings, check
 from dibs.worker.outcomes import Outcomes
 from dibs.worker.process_runner import ProcessRunner
 from dibs.worker.roll_call import RollCall
-from dibs.worker.runner import Runner
+from dibs.worker.runner import Runner, Slots
 from dibs.worker.service import Service
 from dibs.worker.settler import Settler
 from dibs.worker.signals import stopped_by_signals
@@ -81,13 +81,14 @@ class Worker:
         settings, dialect = self.settings, self._store.dialect
         self.hold = Hold()
         slots, cpus = settings.concurrency, min(settings.concurrency, settings.processes_limit)
-        self.settler = Settler(self._line(), dialect, self.hold, lambda: any(map(_waiting, self._runners.values())))
+        self.settler = Settler(self._line(), dialect, self.hold, self._outcomes, self._more_coming)
         parts = (self.hold, self._outcomes, self.settler.add)
         self._runners: dict[str, Runner] = {
             "loop": LoopRunner(slots, *parts),
             "thread": ThreadRunner(slots, *parts),
             "process": ProcessRunner(cpus, *parts),
         }
+        Slots(slots).share(self._runners.values())
         self.guard = Guard(self.hold, self._outcomes, self._runners, self.settler.add)
         self.keeper = Keeper(self._line(), dialect, self.hold, self.guard.lose)
         self.fetcher = self._fetcher(self._line(), settings)
@@ -110,6 +111,9 @@ class Worker:
         sleeper = Sleeper(line, self.id, settings, self._hears(), rings)
         return Fetcher(line, claimer, sleeper, self._tasks, self.hold, self._outcomes, self._runners, settings)
 
+    def _more_coming(self) -> bool:
+        return any(runner.waiting > 0 for runner in self._runners.values())
+
     def _hears(self) -> bool:
         return self.settings.wakeups == "auto" and self._store.database.audible
 
@@ -126,12 +130,12 @@ class Worker:
             service.start()
 
     def run(self, until_empty: bool = False) -> int:
-        """Run until `stop()` or a signal (SIGTERM, SIGINT; a second one forces). Answers how many jobs were settled.
+        """Run until `stop()` or a signal (SIGTERM, SIGINT; a second one forces). Answers how many attempts were run.
 
         `until_empty` ends when nothing is due any more; what is scheduled for later is not waited for.
         """
         if until_empty:
-            self.fetcher.on_empty = self._stop_asked.set
+            self.fetcher.when_empty = self._stop_asked.set
         stop_with_parent(self.stop)
         with stopped_by_signals(self.stop, self._force):
             self.start()
@@ -139,7 +143,7 @@ class Worker:
                 self._stop_asked.wait()
             finally:
                 self.shut_down()
-        return self.settler.settled
+        return self.settler.outcomes.ran
 
     def stop(self) -> None:
         """Ask `run` to end: no more claims, then the grace."""
@@ -213,14 +217,10 @@ class Worker:
             service.join(max(0.0, end - time.monotonic()))
         left = len(self.hold)
         if drained and not left:
-            _log.info("worker %s stopped, %d jobs settled", self.id, self.settler.settled)
+            _log.info("worker %s stopped: %s", self.id, self.settler.outcomes.told())
         else:
             _log.warning("worker %s stopped with %d jobs unsettled; their leases will expire", self.id, left)
 
     def health(self) -> dict[str, float]:
         """Seconds since each service last succeeded."""
         return {service.name: round(service.silent_for, 3) for service in self.services}
-
-
-def _waiting(runner: Runner) -> bool:
-    return runner.waiting > 0
