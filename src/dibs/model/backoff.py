@@ -115,7 +115,7 @@ def check_backoff(value: Any) -> Backoff:
     """Return what may be given as a backoff."""
     if not isinstance(value, Backoff):
         raise InvalidOption(f"backoff={value!r} is not a Backoff.", 'Use Backoff.fixed("30s") or the like.')
-    return value
+    return Backoff.from_json(value.as_json())
 
 
 def _between(what: str, value: Any, most: int) -> float:

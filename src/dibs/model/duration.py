@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from dibs.errors import InvalidOption, NaiveDatetime
+from dibs.model.names import shown
 
 Duration: TypeAlias = float | int | str | timedelta
 """Seconds, a timedelta, or text such as "90s", "15m", "2h", "1d", "1h30m"."""
@@ -28,7 +29,7 @@ def seconds(value: Duration, name: str = "duration") -> float:
     """Return a span in seconds; refuse what is negative, not finite or longer than a century."""
     span = _seconds(value, name)
     if not math.isfinite(span) or span < 0 or span > _LONGEST:
-        raise InvalidOption(f"{name}={value!r} must be between 0 seconds and 100 years.")
+        raise InvalidOption(f"{name}={shown(value)} must be between 0 seconds and 100 years.")
     return span
 
 
@@ -49,7 +50,7 @@ def _seconds(value: Any, name: str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) <= _LONGEST else math.inf
     if isinstance(value, str):
         text = value.strip().lower()
         parts = _PART.findall(text)

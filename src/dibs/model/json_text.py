@@ -53,7 +53,7 @@ def encode_flat(value: dict[str, Any], what: str, limit: int) -> bytes:
     """`encode` for a few plain values whose types are about to be checked: only text can hide something."""
     try:
         text = _encode(value)
-    except (NotImplementedError, TypeError, ValueError, OverflowError):
+    except (NotImplementedError, TypeError, ValueError, OverflowError, RecursionError):
         return encode(value, what, limit)
     if len(text) > limit or b"\\u0000" in text or msgspec.Raw in map(type, value.values()):
         return encode(value, what, limit)

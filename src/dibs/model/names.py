@@ -30,10 +30,16 @@ def check_key(kind: str, key: Any) -> str | None:
     return key
 
 
+def shown(value: Any) -> str:
+    """A value in an error message, also a number that is too long to be written."""
+    huge = isinstance(value, int) and value.bit_length() > 64
+    return f"a number of {value.bit_length()} bits" if huge else repr(value)
+
+
 def check_priority(priority: Any) -> int:
     """Return `priority` if it is a whole number the databases can hold."""
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > PRIORITY_LIMIT:
         raise InvalidOption(
-            f"priority={priority!r} must be a whole number of at most {PRIORITY_LIMIT} either side of zero."
+            f"priority={shown(priority)} must be a whole number of at most {PRIORITY_LIMIT} either side of zero."
         )
     return int(priority)

@@ -11,7 +11,7 @@ from dibs.errors import InvalidOption
 from dibs.model.backoff import Backoff, check_backoff
 from dibs.model.duration import Duration, Micros, lasting, micros, to_instant
 from dibs.model.json_text import decode, encode
-from dibs.model.names import check_key, check_name, check_priority
+from dibs.model.names import check_key, check_name, check_priority, shown
 
 OnConflict = Literal["existing", "skip", "replace", "raise"]
 _ON_CONFLICT = ("existing", "skip", "replace", "raise")
@@ -83,7 +83,7 @@ def check_attempts(value: Any, name: str = "max_attempts") -> int:
 def whole(name: str, value: Any, most: int) -> int:
     """Return a whole number from 1 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidOption(f"{name}={value!r} must be a whole number from 1 to {most:,}.")
+        raise InvalidOption(f"{name}={shown(value)} must be a whole number from 1 to {most:,}.")
     return value
 
 

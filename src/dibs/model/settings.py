@@ -68,7 +68,7 @@ def _kept(value: Any) -> dict[str, float | None] | None:
     """Retention by outcome. What is not understood is kept for ever: nothing is deleted by a misunderstanding."""
     if not isinstance(value, dict):
         return None
-    return {outcome: None if span == KEEP else stored.span(span) for outcome, span in value.items()}
+    return {outcome: None if span == KEEP else stored.wait(span) for outcome, span in value.items()}
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,11 @@ def span(value: Any) -> float | None:
     return float(value) if _is_number(value) and 0 < value < float("inf") else None
 
 
+def wait(value: Any) -> float | None:
+    """A number of seconds, zero or more."""
+    return 0.0 if _is_number(value) and value == 0 else span(value)
+
+
 def count(value: Any) -> int | None:
     """A positive whole number."""
     return value if isinstance(value, int) and _is_number(value) and value > 0 else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import msgspec
 
@@ -14,6 +15,8 @@ from dibs.model.job import Job
 from dibs.model.json_text import SAFE_INTEGER, encode, encode_flat
 
 _Integer = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+_STRICTER: dict[Any, Any] = {int: _Integer, datetime: Annotated[datetime, msgspec.Meta(tz=True)]}
+"""What an annotation means here: no integer other languages round, no time without a zone."""
 _FLAT = (int, str, bool)
 """Types whose values need no search for what JSON cannot keep: the decoder checks them as it reads."""
 _FIXED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -29,7 +32,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name = name
         self._what = f"payload of {name!r}"
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = _parameters(function, name)
         hints = _hints(function)
         self.job_parameter = next((p.name for p in parameters if _wants_job(p, hints)), None)
         self.open = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -41,7 +44,7 @@ class Signature:
         self._positional = tuple(p.name for p in fields if p.kind in _FIXED)
         self._keywords = tuple(p.name for p in fields if p.kind not in _FIXED)
         self._fields = frozenset(p.name for p in fields)
-        self._flat = all(hints.get(p.name) in _FLAT for p in fields) and not self.open
+        self._flat = bool(fields) and all(hints.get(p.name) in _FLAT for p in fields) and not self.open
         self._decoder = _decoder(name, fields, hints, self.open)
         self._unpack = _getter(self._positional)
         self._order = tuple(p.name for p in parameters if p.kind in _FIXED)
@@ -90,10 +93,19 @@ class Signature:
         return function(*ordered, **named)
 
 
+def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError as error:
+        raise InvalidOption(
+            f"The parameters of task {name!r} cannot be read: {error}.", "Wrap it in a function of your own."
+        ) from error
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except (NameError, TypeError):
+    except (NameError, TypeError, AttributeError):
         # An annotation that only a type checker can resolve: such arguments are taken as plain JSON.
         return {}
 
@@ -113,13 +125,15 @@ def _decoder(
     shape = [_field(parameter, hints.get(parameter.name, Any)) for parameter in fields]
     try:
         struct = msgspec.defstruct("Arguments", shape, kw_only=True, forbid_unknown_fields=not open_ended)
+        for foreign in _foreign(msgspec.inspect.type_info(struct)):
+            _validator(foreign)
         return msgspec.json.Decoder(struct, dec_hook=_decode_foreign).decode
     except (TypeError, NotImplementedError) as error:
         raise InvalidOption(f"The annotations of task {name!r} cannot be checked: {error}.") from error
 
 
 def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
-    hint = _Integer if hint is int else hint
+    hint = _STRICTER.get(hint, hint) if isinstance(hint, type) else hint
     if parameter.default is inspect.Parameter.empty:
         return parameter.name, hint
     default = parameter.default
@@ -128,10 +142,28 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[s
 
 def _decode_foreign(kind: type, value: Any) -> Any:
     """Types msgspec does not know: pydantic models validate themselves."""
-    validate = getattr(kind, "model_validate", None)
-    if callable(validate):
-        return validate(value)
-    raise NotImplementedError(f"{kind.__name__} is no type dibs can read from JSON")
+    return _validator(kind)(value)
+
+
+def _validator(kind: type) -> Callable[[Any], Any]:
+    validate: Any = getattr(kind, "model_validate", None)
+    if not callable(validate):
+        raise NotImplementedError(f"{kind.__name__} is no type dibs can read from JSON")
+    return cast("Callable[[Any], Any]", validate)
+
+
+def _foreign(found: Any) -> Iterator[type]:
+    """The types inside a type that msgspec leaves to a hook."""
+    if isinstance(found, msgspec.inspect.CustomType):
+        yield found.cls
+    if isinstance(found, (list, tuple)):
+        parts = found
+    elif isinstance(found, (msgspec.inspect.Type, msgspec.inspect.Field)):
+        parts = [getattr(found, name) for name in found.__struct_fields__]
+    else:
+        return
+    for part in parts:
+        yield from _foreign(part)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

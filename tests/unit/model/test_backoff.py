@@ -148,3 +148,9 @@ def test_factor_and_jitter_beyond_their_bounds_are_refused(factor: Any, jitter: 
 def test_only_a_backoff_is_taken_for_one(value: Any) -> None:
     with pytest.raises(InvalidOption, match="is not a Backoff"):
         check_backoff(value)
+
+
+@pytest.mark.parametrize("made", [Backoff("fixed", unit=-5), Backoff("wild"), Backoff("fixed", jitter=7)])  # type: ignore[arg-type]
+def test_a_backoff_made_by_hand_is_checked_when_it_is_given(made: Backoff) -> None:
+    with pytest.raises(InvalidOption):
+        check_backoff(made)

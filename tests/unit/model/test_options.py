@@ -117,3 +117,9 @@ def test_an_error_names_the_option_that_is_wrong(given: dict[str, Any], error: t
 def test_a_limit_of_attempts_is_a_whole_number_up_to_a_thousand(limit: Any) -> None:
     with pytest.raises(InvalidOption, match=r"max_crashes=.*from 1 to 1,000"):
         check_attempts(limit, "max_crashes")
+
+
+@pytest.mark.parametrize("option", ["priority", "max_attempts", "delay", "timeout"])
+def test_numbers_too_long_to_be_written_are_refused_in_words(option: str) -> None:
+    with pytest.raises(InvalidOption, match="bits"):
+        PLAIN.override({option: 10**5000})

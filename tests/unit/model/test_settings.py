@@ -30,6 +30,7 @@ def _stored(options: dict[str, Any]) -> QueueSettings:
             {"retention": {"dead": "1d", "completed": None}},
             QueueSettings(retention={"dead": 86_400, "completed": None}),
         ),
+        ({"retention": 0}, QueueSettings(retention=dict.fromkeys(DEFAULT_RETENTION, 0.0))),
         ({"retention": "1h"}, QueueSettings(retention=dict.fromkeys(DEFAULT_RETENTION, 3_600.0))),
         ({}, QueueSettings()),
         (dict.fromkeys(QueueOptions.__annotations__), QueueSettings()),

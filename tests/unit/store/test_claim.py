@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from dibs.model.lane import SHORT, Lane
-from dibs.store.claim import START, Claimant, Glance, claim, discover_lanes, known_lanes, peek, short_mark
+from dibs.store.claim import (
+    START,
+    Claimant,
+    Glance,
+    claim,
+    claimable_lanes,
+    discover_lanes,
+    known_lanes,
+    peek,
+    short_mark,
+)
 from tests.unit.fakes import a_dialect, a_row, drive
 
 LANE = Lane("mail", 9, mark_at=50, mark_id="x")
@@ -40,6 +50,19 @@ def test_claimed_jobs_are_put_in_order_whatever_order_they_come_back_in() -> Non
 def test_lanes_are_narrowed_to_the_queues_asked_for(queues: Any, lanes: Any) -> None:
     found = drive(known_lanes(queues), {"lanes": [("a", 1, 700), ("b", 2, 700)]})
     assert found.answer == (lanes, 700)
+
+
+@pytest.mark.parametrize(
+    ("queues", "lanes"),
+    [
+        (None, [("a", 1), ("dibs", 2)]),
+        (frozenset({"a", "dibs.bench"}), [("a", 1), ("dibs.bench", 3)]),
+    ],
+)
+def test_a_reserved_queue_is_claimed_from_only_by_those_who_name_it(queues: Any, lanes: Any) -> None:
+    found = drive(claimable_lanes(queues), {"lanes": [("a", 1, 700), ("dibs", 2, 700), ("dibs.bench", 3, 700)]})
+    assert found.answer == (lanes, 700)
+    assert drive(known_lanes(None), {"lanes": [("dibs.bench", 3, 700)]}).answer[0] == [("dibs.bench", 3)]
 
 
 def test_without_any_lane_the_time_is_not_known() -> None:

@@ -379,3 +379,44 @@ def test_plain_arguments_survive_whatever_they_are(anything: Any, number: int, t
 
     assert _trip(take, anything, number, text) == (anything, number, text)
     assert _trip(take_flat, number, text=text) == (number, text)
+
+
+@pytest.mark.parametrize("value", [math.nan, 2**60, "\x00", []])
+def test_a_handler_of_the_job_alone_is_stored_no_dirtier_than_others(value: Any) -> None:
+    def only(job: Job) -> None: ...
+
+    nested: Any = value
+    for _ in range(100 if isinstance(value, list) else 0):
+        nested = [nested]
+    with pytest.raises(InvalidPayload):
+        Signature(only, "only").payload((), {"x": nested}, LIMIT)
+
+
+def test_what_holds_itself_is_refused_in_words() -> None:
+    def takes(to: str) -> None: ...
+
+    circle: list[Any] = []
+    circle.append(circle)
+    with pytest.raises(InvalidPayload):
+        Signature(takes, "takes").payload((circle,), {}, LIMIT)
+
+
+def test_a_time_without_a_zone_is_no_argument() -> None:
+    def takes(when: datetime) -> None: ...
+
+    with pytest.raises(InvalidPayload, match="timezone"):
+        Signature(takes, "takes").payload((MOMENT.replace(tzinfo=None),), {}, LIMIT)
+
+
+@pytest.mark.parametrize("hint", [Opaque, list[Opaque], dict[str, "Opaque | None"]])
+def test_a_type_nobody_can_read_from_json_is_refused_where_it_is_declared(hint: Any) -> None:
+    def takes(x: Any) -> None: ...
+
+    takes.__annotations__["x"] = hint
+    with pytest.raises(InvalidOption, match="Opaque"):
+        Signature(takes, "takes")
+
+
+def test_a_function_without_readable_parameters_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="cannot be read"):
+        Signature(max, "max")
