@@ -126,7 +126,10 @@ def test_an_idle_dequeue_leaves_no_transaction_open(postgres: Postgres, dibs_on:
     jobs.enqueue("mail")
     jobs.ack(jobs.dequeue()[0])
     jobs.dequeue()
-    states = postgres.query("select state from pg_stat_activity where application_name = 'dibs' and state is not null")
+    states = postgres.query(
+        "select state from pg_stat_activity"
+        " where application_name = 'dibs' and state is not null and datname = current_database()"
+    )
     assert {state for (state,) in states} == {"idle"}
 
 

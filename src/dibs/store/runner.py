@@ -46,10 +46,10 @@ class AsyncSession(ABC):
         """Run a statement and return its rows."""
 
     async def begin(self) -> None:  # noqa: B027 - nothing to do where all transactions are their owner's
-        """Start a transaction; does nothing on a connection whose transactions are its owner's."""
+        """Start a transaction; does nothing if one is open, or on a connection whose transactions are its owner's."""
 
     async def commit(self) -> None:  # noqa: B027
-        """End the transaction that `begin` started."""
+        """End the transaction that `begin` started, if it did."""
 
     async def rollback(self) -> None:  # noqa: B027
         """Undo the transaction that `begin` started."""
@@ -91,29 +91,28 @@ def _commit(session: Session) -> None:
 async def arun(session: AsyncSession, operation: Operation[T]) -> T:
     """`run` on a connection that must be awaited."""
     reply: Any = None
-    began = False
     try:
         while True:
             request = operation.send(reply)
-            if request is ATOMIC:
-                if not began:
-                    await session.begin()
-                began, reply = True, []
-            else:
-                reply = await session.execute(request)
+            reply = await _sent(session, request)
     except StopIteration as done:
         answer: T = done.value
+        await _end(session)
+        return answer
     except BaseException:
         operation.close()
-        if began:
-            await session.rollback()
+        await session.rollback()
         raise
-    if began:
-        await _acommit(session)
-    return answer
 
 
-async def _acommit(session: AsyncSession) -> None:
+async def _sent(session: AsyncSession, request: Request) -> Rows:
+    if request is not ATOMIC:
+        return await session.execute(request)
+    await session.begin()
+    return []
+
+
+async def _end(session: AsyncSession) -> None:
     try:
         await session.commit()
     except BaseException:

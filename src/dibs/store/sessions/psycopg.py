@@ -74,6 +74,10 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
 
     explicit = False
 
+    def cursor(self) -> Cursor[Any]:
+        """The cursors of dibs' own connections are plain."""
+        return self.connection.cursor(row_factory=_tuple_row)
+
     def splits(self, request: Request) -> bool:
         """Where the default will not do, a statement must not be sent without its BEGIN."""
         return (self.explicit and not self.opened) or super().splits(request)
