@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dibs import Backoff, Dibs
+from tests.support.databases import Database
 from tests.support.waiting import wait_until
 from tests.worker import handlers
 from tests.worker.by_hand import ByHand, by_hand
@@ -170,3 +173,31 @@ def test_other_queues_go_on_while_no_process_is_free(jobs: Dibs, tmp_path: Path)
         wait_until(lambda: (hand.fetch(), hand.settle(0), len(jobs.list(status="completed")) == 3)[-1], "light jobs")
         assert [attempt.task for attempt in hand.held] == ["hang"]
         hand.worker.guard.lose(hand.held[0])
+
+
+UNGUARDED = """
+from dibs import Dibs
+
+jobs = Dibs({url!r})
+
+
+@jobs.task(run_in="process", max_crashes=1)
+def square(n: int) -> int:
+    return n * n
+
+
+handle = square.enqueue(5)
+with jobs.worker():
+    print(handle.result(timeout=30))
+"""
+
+
+def test_a_program_without_a_guard_is_told_so_and_does_not_run_itself_again(
+    jobs: Dibs, sqlite: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(UNGUARDED.format(url=sqlite.url))
+    ended = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert 'under: if __name__ == "__main__":' in ended.stderr
+    assert [(record.task, record.status) for record in jobs.list()] == [("square", "dead")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
+from dibs.errors import DibsError
 from dibs.model.json_text import encode
 from dibs.model.settings import QueueSettings
 from dibs.store import fork, migrate
@@ -23,6 +25,15 @@ from dibs.task.registry import Registry
 T = TypeVar("T")
 _ASYNC_THREADS = 8
 _SETTINGS_AGE = 2.0
+
+
+def refuse_while_imported() -> None:
+    """What a module does while it is imported, it does again in each handler process that imports it."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise DibsError(
+            "A handler process imports this module to find its handler, and the module enqueues or starts a worker.",
+            'Put that part of the program under: if __name__ == "__main__":',
+        )
 
 
 class Door:

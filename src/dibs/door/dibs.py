@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from dibs.door import settings
-from dibs.door.base import Door
+from dibs.door.base import Door, refuse_while_imported
 from dibs.door.enqueueing import Enqueueing
 from dibs.door.operating import Operating
 from dibs.door.task import AsyncTask, P, R, Task, TaskDecorator
@@ -125,6 +125,7 @@ class Dibs(Enqueueing, Working, Operating):
         return Worker(self.store, self.tasks, queues=queues, prepare=self._prepare_for_work, **options)
 
     def _prepare_for_work(self) -> None:
+        refuse_while_imported()
         if not self._ready:
             self._prepare()
         self.check_schema()

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dibs.door.base import Door
+from dibs.door.base import Door, refuse_while_imported
 from dibs.door.handle import Handle, Handles
 from dibs.errors import DatabaseUnreachable, InvalidInput
 from dibs.model.identity import new_id, new_ids
@@ -119,6 +119,7 @@ class Enqueueing(Door):
         """Remember new lanes, outside any caller's transaction: there a concurrent producer would have to wait."""
         new = operations.lanes_of(jobs) - self._lanes_seen
         if new:
+            refuse_while_imported()
             self._call(lambda: operations.add_lanes(new))
             self._lanes_seen |= new
 
