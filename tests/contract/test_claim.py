@@ -92,6 +92,13 @@ def test_only_the_queues_asked_for_are_served(dibs: Dibs) -> None:
     assert sorted(_numbers(dibs.dequeue(limit=9))) == [0, 2]
 
 
+def test_a_reserved_queue_is_served_only_by_those_who_name_it(dibs: Dibs) -> None:
+    for queue in ("dibs.own", "mail"):
+        dibs.enqueue("a", queue=queue)
+    assert [job.queue for job in dibs.dequeue(limit=9)] == ["mail"]
+    assert [job.queue for job in dibs.dequeue(["dibs.own"], limit=9)] == ["dibs.own"]
+
+
 def test_a_claim_for_certain_tasks_leaves_the_others_untouched(dibs: Dibs) -> None:
     for n, task in enumerate(["a", "b", "a", "c"]):
         dibs.enqueue(task, {"n": n})

@@ -15,7 +15,7 @@ from dibs.model.outcome import Back, Final
 from dibs.store import claim, reap
 from dibs.store.claim import START, Claimant
 from dibs.store.jobs import Filter, find, run_now
-from dibs.store.queues import prune
+from dibs.store.queues import counts, prune
 from dibs.store.settle import beat, settle
 from tests.conftest import POSTGRES, Make, server_url
 from tests.support.databases import Database, Postgres, fresh_postgres
@@ -165,6 +165,15 @@ def test_a_prune_looks_the_errors_up_that_it_forgets(planned: Callable[..., Plan
     assert plan.sorted() == 0
 
 
+def test_dead_jobs_are_counted_along_the_newest_failures(
+    planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dibs.store.queues.COUNT_CAP", BATCH)
+    plan = planned("count_dead", lambda _jobs: counts(3_600_000_000))
+    assert "attempt_error_pkey" in plan.indexes()
+    _check(plan, "history_rest_pkey")
+
+
 def test_a_page_of_jobs_is_read_along_their_ids(filled: Postgres, dibs_on: Make) -> None:
     jobs = dibs_on(filled.url)
     plans = explain(jobs, find(jobs.store.dialect, Filter(), BATCH))
@@ -208,10 +217,11 @@ MAY_SCAN = {
     "count_live": "at most :cap rows",
     "count_jobs": "counting",
     "count_finished": "at most :cap rows",
+    "count_dead": "at most :cap rows along the primary key",
     "list_live": "pages along the primary key",
     "list_finished": "pages along the primary key",
 }
-MAY_SORT = {"count_live", "count_finished", "workers", "queues", "walk"}
+MAY_SORT = {"count_live", "count_finished", "count_dead", "workers", "queues", "walk"}
 
 
 def test_no_statement_for_sqlite_reads_a_table_or_sorts_unless_it_is_bounded(sqlite: Database, dibs_on: Make) -> None:

@@ -86,6 +86,29 @@ def test_counts_tell_each_lane_and_each_outcome(timed: Dibs, clock: FakeClock) -
     assert len(timed.stats("3h").finished) == 4
 
 
+def test_dead_jobs_are_counted_however_long_ago_they_died(
+    timed: Dibs, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert timed.stats().dead == []
+    [dead] = _kill(timed, "b", 1)
+    one_of_each(timed, "a")
+    clock.advance("90d")
+    assert timed.stats().dead == [("a", 1), ("b", 1)]
+    timed.retry(dead)
+    assert timed.stats().dead == [("a", 1)]
+    monkeypatch.setattr("dibs.store.queues.COUNT_CAP", 100)
+    assert not timed.stats().capped
+    _kill(timed, "c", 100)
+    counts = timed.stats()
+    assert (counts.dead, counts.capped) == ([("c", 100)], True), "the failures of the newest jobs are read first"
+
+
+def _kill(jobs: Dibs, queue: str, number: int) -> list[str]:
+    handles = jobs.enqueue_many([jobs.job("mail", queue=queue, max_attempts=1) for _ in range(number)])
+    jobs.nack_many([(job, "no") for job in jobs.dequeue([queue], limit=number)])
+    return [handle.id for handle in handles]
+
+
 def test_counts_say_when_they_have_stopped_counting(dibs: Dibs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dibs.store.queues.COUNT_CAP", 8)
     dibs.enqueue_many([dibs.job("mail", {"n": n}, delay=n % 2 * 3_600) for n in range(7)])

@@ -15,7 +15,8 @@ from dibs.store.runner import Operation
 from dibs.store.statement import Rows, sql
 
 START = (0, NIL)
-
+RESERVED = "dibs."
+"""How names of queues begin that only somebody who names them claims from: dibs' own, such as that of `dibs bench`."""
 
 MOST_CRASHES = 2**31 - 1
 """More than any job can have."""
@@ -62,10 +63,25 @@ def short_mark(lane: Lane) -> tuple[Micros, str]:
 
 
 def known_lanes(queues: frozenset[str] | None) -> Operation[tuple[list[tuple[str, int]], Micros]]:
-    """The lanes of some queues (all if None), and the database's time."""
+    """The lanes of some queues (really all if None), and the database's time."""
     rows: Rows = yield sql("lanes")
     now = rows[0][2] if rows else 0
     return [(row[0], row[1]) for row in rows if queues is None or row[0] in queues], now
+
+
+def serves(queues: frozenset[str] | None, queue: str) -> bool:
+    """Whether somebody who works for some queues (all if None) claims from a queue.
+
+    >>> serves(None, "mail"), serves(None, "dibs.bench"), serves(frozenset({"dibs.bench"}), "dibs.bench")
+    (True, False, True)
+    """
+    return not queue.startswith(RESERVED) if queues is None else queue in queues
+
+
+def claimable_lanes(queues: frozenset[str] | None) -> Operation[tuple[list[tuple[str, int]], Micros]]:
+    """The lanes that somebody who works for some queues (all if None) claims from, and the database's time."""
+    lanes, now = yield from known_lanes(queues)
+    return [lane for lane in lanes if serves(queues, lane[0])], now
 
 
 def discover_lanes() -> Operation[list[tuple[str, int]]]:

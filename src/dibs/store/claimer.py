@@ -186,7 +186,7 @@ class Claimer:
         return [Job(row, lane.queue, lane.priority, self._worker) for row in rows]
 
     def _refresh(self, started: float) -> None:
-        known, now = self._call(lambda: operations.known_lanes(self._queues))
+        known, now = self._call(lambda: operations.claimable_lanes(self._queues))
         self.settings = self._call(queue_operations.settings)
         self.database_now = now or self.database_now
         self._add(known)
@@ -195,7 +195,7 @@ class Claimer:
     def _discover(self) -> None:
         started = time.monotonic()
         found = self._call(operations.discover_lanes)
-        self._add(lane for lane in found if self._queues is None or lane[0] in self._queues)
+        self._add(lane for lane in found if operations.serves(self._queues, lane[0]))
         cost = time.monotonic() - started
         self._discover_due = started + cost + max(BUSY_LOOK, SHARE * cost)
 

@@ -16,7 +16,7 @@ from dibs.store.runner import Operation
 from dibs.store.statement import Rows, sql
 
 COUNT_CAP = 100_000
-"""Rows of a lane (or of recent history) that a count reads at most."""
+"""Rows of a lane (or of recent history, or failed attempts) that a count reads at most."""
 PRUNE_BATCH = 5_000
 
 
@@ -40,11 +40,13 @@ class LaneCount(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What is in the database: live jobs by lane and state, jobs finished recently by queue and outcome."""
+    """What is in the database: live jobs by lane and state, jobs finished recently by queue and outcome, and by queue
+    the dead ones, whenever they died."""
 
     live: list[LaneCount]
     finished: list[tuple[str, str, int]]
     capped: bool
+    dead: list[tuple[str, int]]
 
 
 def queues() -> Operation[list[QueueState]]:
@@ -80,16 +82,19 @@ def settings() -> Operation[dict[str, tuple[bool, QueueSettings]]]:
 
 
 def counts(span: Micros) -> Operation[Counts]:
-    """Count live jobs, and jobs that finished within a span. Never reads more than `COUNT_CAP` rows of a lane."""
+    """Count live and dead jobs, and those that finished within a span. Reads at most `COUNT_CAP` rows of a lane."""
     yield from discover_lanes()
     live: Rows = yield sql("count_live", cap=COUNT_CAP)
     finished: Rows = yield sql("count_finished", span=span, cap=COUNT_CAP)
+    dead: Rows = yield sql("count_dead", cap=COUNT_CAP)
     counted = [
         LaneCount(queue, priority, status, number, max(0.0, float(oldest or 0) / SECOND))
         for queue, priority, status, number, oldest in live
     ]
-    capped = _capped(counted) or sum(row[2] for row in finished) >= COUNT_CAP
-    return Counts(counted, [(row[0], row[1], row[2]) for row in finished], capped)
+    walked = sum(row[1] for row in dead if row[0] is None)
+    capped = _capped(counted) or COUNT_CAP in (walked, sum(row[2] for row in finished))
+    buried = sorted((row[0], row[1]) for row in dead if row[0] is not None)
+    return Counts(counted, [(row[0], row[1], row[2]) for row in finished], capped, buried)
 
 
 def _capped(counted: Sequence[LaneCount]) -> bool:

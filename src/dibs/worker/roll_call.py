@@ -17,7 +17,8 @@ from dibs.worker.service import Service
 if TYPE_CHECKING:
     from dibs.worker.worker import Worker
 
-EVERY = 10.0
+EVERY = 5.0
+"""Seconds between two beats. Whoever is silent for several is lost; what is told of a worker is no older than one."""
 
 
 class RollCall(Service):
@@ -43,7 +44,7 @@ class RollCall(Service):
             self._version,
             queues,
             settings.concurrency,
-            len(self._worker.hold),
+            sum(attempt._started > 0 and not attempt._settled for attempt in self._worker.hold.attempts()),
             "stopping" if self._worker.fetcher.stopping else "running",
         )
         self._line.call(lambda: roll.be_present(presence))

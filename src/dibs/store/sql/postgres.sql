@@ -447,6 +447,21 @@ select queue, outcome, count(*)
          where finished_at >= :now - cast(:span as bigint) * interval '1 microsecond' limit :cap) recent
  group by 1, 2 order by 1, 2
 
+-- name: count_dead plan: fresh
+-- Dead jobs by queue, whenever they ended; the row without a queue tells how many failed attempts were read.
+-- No index knows the outcome; but whatever is dead has failed, and of all that has ended little has: so at most :cap
+-- failures are walked, those of the newest jobs first, and each job is looked up by its id.
+with failed as materialized (
+    select job_id from dibs.attempt_error order by job_id desc limit :cap
+)
+select null, count(*) from failed
+union all
+select dead.queue, count(*)
+  from (select distinct job_id from failed) once, lateral (
+       select h.queue from dibs.history h
+        where h.id = once.job_id and h.outcome = 'dead' order by h.finished_at limit 1) dead
+ group by 1
+
 
 -- WORKERS AND CHORES
 

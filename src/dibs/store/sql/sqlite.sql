@@ -422,6 +422,19 @@ select queue, outcome, count(*)
   from (select queue, outcome from dibs_history where finished_at >= :now - :span limit :cap)
  group by 1, 2 order by 1, 2
 
+-- name: count_dead
+-- Dead jobs by queue, whenever they ended; the row without a queue tells how many failed attempts were read.
+-- differs: SQLite has no LATERAL.
+with failed as materialized (
+    select job_id from dibs_attempt_error order by job_id desc limit :cap
+)
+select null, count(*) from failed
+union all
+select h.queue, count(*)
+  from (select distinct job_id from failed) once
+  cross join dibs_history h on h.id = once.job_id and h.outcome = 'dead'
+ group by 1
+
 
 -- WORKERS AND CHORES
 
