@@ -47,7 +47,7 @@ class Door:
         self._settings: dict[str, tuple[bool, QueueSettings]] = {}
         self._settings_due = 0.0
         self._renew()
-        fork.watch(self, Door._renew)
+        fork.watch(self, lambda door: door._renew())
 
     def _renew(self) -> None:
         """Locks and threads, made anew in a forked child.
