@@ -1,6 +1,6 @@
 # The same commands that CI runs; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup test fast lint types bench demo servers pins
+.PHONY: help setup test fast lint types bench chaos demo servers pins
 
 RUN := python3 tests/run.py
 SERVERS ?= postgres18 postgres15
@@ -25,6 +25,9 @@ types: ## types only
 
 bench: setup ## measure
 	.venv/bin/python -m bench
+
+chaos: setup ## kill, stop and cut off real processes, and check what became of every job
+	.venv/bin/python -m chaos
 
 demo: setup ## see it work: jobs, workers and the dashboard on SQLite
 	.venv/bin/dibs demo

@@ -47,7 +47,7 @@ class Stage:
     needs_servers: bool = False
 
 
-HARNESS = ("tests/servers", "tests/run.py")
+HARNESS = ("tests/servers", "tests/run.py", "chaos")
 STAGES = (
     Stage("ruff check", "lint", ("ruff", "check")),
     Stage("ruff format", "lint", ("ruff", "format", "--check")),

@@ -1,0 +1,102 @@
+"""Databases that are hurt: a SQLite file, a server that is there, or one of the run's own, durable and crashable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import psycopg
+
+from tests.servers import PostgresServer
+
+NAMES = ("postgres18", "postgres17", "postgres16", "postgres15", "postgres14", "sqlite")
+
+
+class Place(Protocol):
+    """Where databases for runs are made."""
+
+    name: str
+    served: bool
+
+    def make(self, name: str) -> str:
+        """Make an empty database, and answer its URL."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove it again."""
+        ...
+
+    def crash(self, seconds: float) -> None:
+        """Take the server down as a power cut would, and start it again after a while. Only where there is one."""
+        ...
+
+
+def _nobody(_seconds: float) -> None:
+    raise RuntimeError("this database is not this run's to crash")
+
+
+class Postgres:
+    """A server; a database for each run."""
+
+    served = True
+
+    def __init__(self, name: str, url: str, crash: Callable[[float], None] = _nobody) -> None:
+        self.name = name
+        self.crash = crash
+        self._url = url
+
+    def make(self, name: str) -> str:
+        self._do(f"create database {name}")
+        return urlsplit(self._url)._replace(path=f"/{name}").geturl()
+
+    def remove(self, name: str) -> None:
+        self._do(f"drop database {name} with (force)")
+
+    def _do(self, statement: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+class Sqlite:
+    """A folder; a file for each run. There is no server: its users are what can crash."""
+
+    name = "sqlite"
+    served = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.crash = _nobody
+
+    def make(self, name: str) -> str:
+        return f"sqlite:///{self._folder / name}.db"
+
+    def remove(self, name: str) -> None:
+        for path in self._folder.glob(f"{name}.db*"):
+            path.unlink()
+
+
+@contextmanager
+def own_server(name: str) -> Iterator[Place]:
+    """A server of this run's own: private, flushing to disk as in production, gone at the end of the block."""
+    with PostgresServer(int(name.removeprefix("postgres")), durable=True) as server:
+
+        def crash(seconds: float) -> None:
+            server.kill()
+            time.sleep(seconds)
+            server.start()
+
+        yield Postgres(name, server.url(), crash)
+
+
+@contextmanager
+def opened(name: str, folder: Path) -> Iterator[Place]:
+    """A place by its name, for as long as the block runs."""
+    if name == "sqlite":
+        yield Sqlite(folder)
+        return
+    with own_server(name) as place:
+        yield place
