@@ -166,7 +166,7 @@ class Claimer:
     def _claim_lane(self, lane: Lane, limit: int, thorough: bool) -> list[Job]:
         """Claim from the mark on, or from behind it when a look is due: a look takes the place of a claim."""
         started = time.monotonic()
-        look = lane.look_due(started) or ("short" if thorough else None)
+        look: Look | None = lane.look_due(started) or ("short" if thorough else None)
         jobs = self._lease_jobs(lane, _start(lane, look), limit)
         if look is not None:
             lane.looked(look, started, time.monotonic() - started, bool(jobs))
