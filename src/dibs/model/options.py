@@ -92,7 +92,8 @@ def _due(given: Mapping[str, Any]) -> Micros:
         raise InvalidOption("at and run_at are two names of one option.", "Give one of them.")
     if "delay" in given:
         raise InvalidOption("delay and run_at exclude each other.", "Give one of them.")
-    return max(0, to_instant(given["run_at"] if "run_at" in given else given["at"]))  # the past is stored as now
+    name = "run_at" if "run_at" in given else "at"
+    return max(0, to_instant(given[name], name))  # the past is stored as now
 
 
 def _on_conflict(given: Mapping[str, Any]) -> str:

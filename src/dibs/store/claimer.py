@@ -147,7 +147,7 @@ class Claimer:
         if not lanes or thorough or (self._hurried and len(lanes) <= MANY_LANES):
             return lanes
         started = time.monotonic()
-        looks = [lane.look_due(started) for lane in lanes]
+        looks: list[Look | None] = [lane.look_due(started) for lane in lanes]
         starts = [_start(lane, look) for lane, look in zip(lanes, looks, strict=True)]
         seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self.dialect, lanes, starts))}
         cost = (time.monotonic() - started) / len(lanes)

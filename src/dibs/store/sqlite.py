@@ -177,6 +177,8 @@ def _path(url: str) -> Path | None:
     parts = urlsplit(url)
     if parts.netloc:
         raise InvalidURL(f"{url!r} names a host, but SQLite is a file.", "Write sqlite:/// with three slashes.")
+    if "?" in url or "#" in url:
+        raise InvalidURL(f"{url!r}: a SQLite URL has no options.", "In the name of a file write %3F for ? and %23 for #.")
     if not parts.path or parts.path == "/" or parts.path == "/:memory:":
         return None
     path = Path(unquote(parts.path[1:])).expanduser()

@@ -54,7 +54,7 @@ def define(
         raise InvalidOption(f"{function!r} cannot be a task.", "Decorate a function.")
     if run_in not in _PLACES:
         raise InvalidOption(f"run_in={run_in!r} is unknown.", f"Choose {', '.join(_PLACES)}.")
-    is_async = inspect.iscoroutinefunction(function)
+    is_async = awaited(function)
     if is_async and run_in == "thread":
         raise InvalidOption("An async def handler cannot run_in='thread'.", "Leave run_in out.")
     if not is_async and run_in == "loop":
@@ -75,6 +75,11 @@ def define(
         None if backoff is None else check_backoff(backoff),
         None if max_crashes is None else check_attempts(max_crashes, "max_crashes"),
     )
+
+
+def awaited(function: Callable[..., Any]) -> bool:
+    """Whether a call gives a coroutine: of an `async def`, also one bound, partial, or `__call__` of an object."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _importable(function: Callable[..., Any]) -> bool:

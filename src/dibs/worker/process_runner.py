@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import inspect
 import logging
 import multiprocessing
 import os
@@ -22,7 +21,7 @@ from dibs.model.job import Job, Row
 from dibs.model.json_text import decode, encode
 from dibs.model.options import JobOptions
 from dibs.model.outcome import Control, after_error, describe
-from dibs.task.registry import Definition
+from dibs.task.registry import Definition, awaited
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
 from dibs.worker.outcomes import Outcomes, Settlement
@@ -203,4 +202,4 @@ def _find(module: str, qualname: str, name: str) -> Definition:
     definition = getattr(found, "definition", None)
     if isinstance(definition, Definition):
         return definition
-    return Definition(name, found, JobOptions(), "process", inspect.iscoroutinefunction(found))
+    return Definition(name, found, JobOptions(), "process", awaited(found))

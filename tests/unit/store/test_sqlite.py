@@ -31,6 +31,7 @@ def test_a_url_without_a_file_is_a_database_in_memory(url: str) -> None:
         ("sqlite:////var/jobs.db", "/var/jobs.db"),
         ("sqlite:///my%20jobs.db", "{here}/my jobs.db"),
         ("sqlite:///~/jobs.db", "{home}/jobs.db"),
+        ("sqlite:///what%3F%23.db", "{here}/what?#.db"),
     ],
 )
 def test_three_slashes_are_a_file_here_and_four_one_from_the_root(
@@ -44,6 +45,12 @@ def test_three_slashes_are_a_file_here_and_four_one_from_the_root(
 def test_two_slashes_are_a_host_and_refused() -> None:
     with pytest.raises(InvalidURL, match="names a host"):
         _path("sqlite://jobs.db")
+
+
+@pytest.mark.parametrize("url", ["sqlite:///jobs.db?mode=ro", "sqlite:///jobs#1.db", "sqlite://?cache=shared"])
+def test_options_of_a_url_are_refused_and_not_dropped(url: str) -> None:
+    with pytest.raises(InvalidURL, match="has no options"):
+        _path(url)
 
 
 @pytest.mark.parametrize(

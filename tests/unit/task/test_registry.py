@@ -25,6 +25,14 @@ async def fetch(url: str) -> str:
     return url
 
 
+class Fetcher:
+    async def __call__(self, url: str) -> str:
+        return url
+
+    async def fetch(self, url: str) -> str:
+        return url
+
+
 def test_a_task_is_named_after_its_function_unless_it_is_told_otherwise() -> None:
     assert define(send, None, PLAIN).name == "send"
     assert define(send, "mail.send", PLAIN).name == "mail.send"
@@ -53,12 +61,15 @@ def test_an_empty_name_is_refused_and_not_taken_for_none(name: Any) -> None:
         (fetch, "loop", "loop"),
         (fetch, "process", "process"),
         (functools.partial(fetch, "a"), "auto", "loop"),
+        (Fetcher(), "auto", "loop"),
+        (Fetcher().fetch, "auto", "loop"),
+        (Fetcher, "auto", "thread"),
     ],
 )
 def test_a_handler_runs_where_its_kind_can_run(function: Callable[..., Any], run_in: Any, place: str) -> None:
     made = define(function, "work", PLAIN, run_in)
     assert made.run_in == place
-    assert made.is_async is (function is not send)
+    assert made.is_async is (function not in (send, Fetcher))
 
 
 @pytest.mark.parametrize(
