@@ -20,8 +20,6 @@ class Can:
 
     load_in_bulk: bool
     ring_sleepers: bool
-    run_many_writers: bool
-    see_foreign_commits: bool
     make_its_own_tables: bool
 
 
@@ -40,6 +38,12 @@ class Dialect:
     """Whether a transaction that met this error may be played again at once."""
     refuses: Callable[[BaseException], bool]
     """Whether the data itself is refused: what is sent again is refused again. All other trouble passes."""
+    begin: str
+    """The SQL that begins a transaction.
+
+    Where there is one writer at a time, its place is taken at once: a reading transaction that writes later could
+    only fail. Elsewhere each statement must see what has been committed, whatever the connection's default.
+    """
     clock: Clock | None = None
     blocks: dict[str, Block] = field(default_factory=dict)
 

@@ -47,8 +47,6 @@ _NO_DATABASE = re.compile(r'FATAL: +database ".+" does not exist')
 CAN = Can(
     load_in_bulk=True,
     ring_sleepers=True,
-    run_many_writers=True,
-    see_foreign_commits=True,
     make_its_own_tables=False,
 )
 
@@ -65,6 +63,7 @@ def dialect(clock: Clock | None = None) -> Dialect:
         explain=explain,
         replayable=lambda error: _sqlstate(error) in _REPLAY,
         refuses=lambda error: (_sqlstate(error) or "")[:2] in _DATA,
+        begin="begin isolation level read committed",
         clock=clock,
     )
 

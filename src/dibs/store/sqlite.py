@@ -24,8 +24,6 @@ _BELL_PAUSE = 0.004
 CAN = Can(
     load_in_bulk=False,
     ring_sleepers=False,
-    run_many_writers=False,
-    see_foreign_commits=True,
     make_its_own_tables=True,
 )
 
@@ -47,6 +45,7 @@ def dialect(clock: Clock | None = None) -> Dialect:
         explain=explain,
         replayable=_busy,
         refuses=_refuses,
+        begin="begin immediate",
         clock=clock or wall_clock,
     )
 
@@ -178,7 +177,9 @@ def _path(url: str) -> Path | None:
     if parts.netloc:
         raise InvalidURL(f"{url!r} names a host, but SQLite is a file.", "Write sqlite:/// with three slashes.")
     if "?" in url or "#" in url:
-        raise InvalidURL(f"{url!r}: a SQLite URL has no options.", "In the name of a file write %3F for ? and %23 for #.")
+        raise InvalidURL(
+            f"{url!r}: a SQLite URL has no options.", "In the name of a file write %3F for ? and %23 for #."
+        )
     if not parts.path or parts.path == "/" or parts.path == "/:memory:":
         return None
     path = Path(unquote(parts.path[1:])).expanduser()

@@ -41,16 +41,6 @@ class Manners:
         """Whether a request has several parts, which would commit one by one if nothing holds them together."""
         return not self.opened and not isinstance(request, Copy) and len(self.dialect.blocks[request.name].parts) > 1
 
-    @property
-    def beginning(self) -> str:
-        """The SQL that begins a transaction.
-
-        Where there is one writer at a time, its place is taken at once: a reading transaction that writes later could
-        only fail. Elsewhere each statement must see what has been committed, whatever the connection's default.
-        """
-        many = self.dialect.can.run_many_writers
-        return "begin isolation level read committed" if many else "begin immediate"
-
 
 class CallerSession(Manners, ABC):
     """A caller's connection: statements join its transaction, if it has one."""
@@ -101,7 +91,7 @@ class CallerSession(Manners, ABC):
     def begin(self) -> None:
         """Start a transaction, unless statements join one of the caller's anyway."""
         if self.alone():
-            self.command(self.beginning)
+            self.command(self.dialect.begin)
             self.opened = True
 
     def commit(self) -> None:
@@ -165,7 +155,7 @@ class AsyncCallerSession(Manners, AsyncSession):
         if self.alone():
             self.opened = True  # before it is: a task that is cancelled here may have begun it
             try:
-                await self.command(self.beginning)
+                await self.command(self.dialect.begin)
             except BaseException:
                 await self.rollback()
                 raise
