@@ -107,7 +107,7 @@ with every_job as (
            case when lease_until is not null and started_at is null then 'claimed'
                 when lease_until is not null then 'running'
                 when available_at is null then 'blocked'
-                when available_at <= cast((julianday('now') - 2440587.5) * 86400000000 as integer) then 'ready'
+                when available_at / 1000 <= cast(round((julianday('now') - 2440587.5) * 86400000) as integer) then 'ready'
                 when attempts > 0 then 'retrying'
                 else 'scheduled' end as status,
            payload, null as result, unique_key, attempts, max_attempts, crashes, worker_id, token, options, created_at,
