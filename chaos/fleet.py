@@ -164,7 +164,8 @@ class Fleet:
         return started
 
     def replace(self, process: Process) -> Process:
-        """Start another one in its place, without waiting for it."""
+        """Start another one in the place of one that has ended, without waiting for it."""
+        process.destroy()
         self.processes[self.processes.index(process)] = found = process.again()
         return found
 

@@ -111,7 +111,7 @@ BUGS = {
     ),
     "reaps-without-a-second-look": Bug(
         "a slow reaper takes back what it saw expired, without looking again",
-        "F1",
+        "F2",
         ("I5",),
         (("lock_expired", "and lease_until <", "and id is not null or lease_until is null and lease_until <"),),
         _act_late,

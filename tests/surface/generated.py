@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from chaos.sabotage import BUGS
 from dibs.door import settings as door_settings
 from dibs.model import duration, json_text, names, options, outcome
 from dibs.model import settings as queue_settings
@@ -118,6 +119,14 @@ def limits() -> Table:
     yield ""
 
 
+def sabotages() -> Table:
+    """The bugs that chaos puts into dibs, and who must see them."""
+    yield from ("", "| `--sabotage` | what is wrong | scenario | what must break |", "|---|---|---|---|")
+    for name, bug in BUGS.items():
+        yield f"| `{name}` | {bug.what} | {bug.scenario} | {' or '.join(bug.invariants)} |"
+    yield ""
+
+
 MADE: dict[str, Callable[[], Table]] = {
     "rooms": rooms,
     "arrows": arrows,
@@ -125,6 +134,7 @@ MADE: dict[str, Callable[[], Table]] = {
     "capabilities": capabilities,
     "limits": limits,
     "commands": commands,
+    "sabotages": sabotages,
 }
 
 
