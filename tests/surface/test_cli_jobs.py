@@ -119,7 +119,7 @@ def test_a_list_has_the_fields_of_the_record_and_pages(terminal: Terminal, door:
     first = terminal.run("job", "list", "--limit", 5, "--json").json
     assert [job["id"] for job in first["jobs"]] == [handle.id for handle in reversed(handles)][:5]
     assert first["cursor"] == handles[2].id
-    assert list(first["jobs"][0]) == [field.name for field in fields(JobRecord)]
+    assert list(first["jobs"][0]) == [field.name for field in fields(JobRecord) if field.name != "errors"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", first["jobs"][0]["created_at"])
     second = terminal.run("job", "list", "--limit", 5, "--cursor", first["cursor"], "--json").json
     assert [job["id"] for job in second["jobs"]] == [handles[1].id, handles[0].id]
@@ -227,7 +227,7 @@ def test_all_jobs_that_fit_are_counted_before_they_are_touched(terminal: Termina
     rehearsed = terminal.run("job", "cancel", "--queue", "mail", "--dry-run", "--json")
     assert rehearsed.json == {"matched": 700, "changed": 0, "dry_run": True}
     refused = terminal.run("job", "cancel", "--queue", "mail", code=2)
-    assert "cancel 700 job(s)?" in refused.err
+    assert "cancel 700 jobs?" in refused.err
     assert "[confirmation-needed]" in refused.err
     assert door.count(status="cancelled") == 0
     done = terminal.run("job", "cancel", "--queue", "mail", "--yes", "--json")

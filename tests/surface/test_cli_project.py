@@ -59,7 +59,7 @@ def test_everything_in_order_is_checked_and_shown(database: Database, tmp_path: 
     terminal = Terminal(tmp_path / "shop", database.url)
     terminal.write("jobs.py", SHOP)
     with terminal.start("worker", "run") as worker:
-        line_with(worker, "task(s)")
+        line_with(worker, "tasks: ")
         verdicts = _verdicts(terminal)
         while verdicts["workers"] != ("ok", ""):  # it is heard of a moment after it has started
             verdicts = _verdicts(terminal)
@@ -143,7 +143,7 @@ def test_an_application_is_found_in_the_current_folder(
 ) -> None:
     terminal.write(file, SHOP)
     said = terminal.run("worker", "run", *arguments, "--until-empty")
-    assert "2 task(s): fail, greet" in said.err
+    assert "2 tasks: fail, greet" in said.err
 
 
 def test_an_application_is_named_by_flag_environment_and_file(terminal: Terminal) -> None:

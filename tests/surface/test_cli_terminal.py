@@ -29,7 +29,7 @@ def _ready(terminal: Terminal) -> int:
 def test_a_question_is_asked_before_many_jobs_are_touched(terminal: Terminal) -> None:
     declined = terminal.at_screen("queue", "purge", "mail", keys=(("[y/N]", b"n\n"),))
     assert declined.code == 1
-    assert "discard 2 job(s)?" in declined.out
+    assert "discard 2 jobs?" in declined.out
     assert "Nothing was done" in declined.out
     assert _ready(terminal) == 2
     agreed = terminal.at_screen("queue", "purge", "mail", keys=(("[y/N]", b"y\n"),))

@@ -172,7 +172,7 @@ def _settings_of(terminal: Terminal, *flags: str, **environment: str) -> tuple[i
 
 def test_development_starts_again_when_the_code_changes(small: Terminal) -> None:
     with small.start("dev") as developing:
-        line_with(developing, "task(s): fail, greet")
+        line_with(developing, "tasks: fail, greet")
         small.write("jobs.py", SHOP.replace("hello", "good day"))
         line_with(developing, "starting again")
         said = small.run("enqueue", "greet", "name=Ada", "--wait")
@@ -180,14 +180,14 @@ def test_development_starts_again_when_the_code_changes(small: Terminal) -> None
         small.write("jobs.py", "from dibs import Dibs\nthis is no Python\n")
         line_with(developing, "[app-broken]")
         small.write("jobs.py", SHOP)
-        line_with(developing, "task(s): fail, greet")
+        line_with(developing, "tasks: fail, greet")
         assert json.loads(small.run("enqueue", "greet", "name=Ada", "--wait").out) == "hello Ada"
         assert interrupt(developing) == 0
 
 
 def test_development_makes_the_tables_of_any_database(terminal: Terminal, database: Database) -> None:
     with terminal.start("dev") as developing:
-        line_with(developing, "task(s)")
+        line_with(developing, "tasks: ")
         assert json.loads(terminal.run("enqueue", "greet", "name=Ada", "--wait").out) == "hello Ada"
         developing.terminate()
         assert developing.wait(PATIENCE) == 0

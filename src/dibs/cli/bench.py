@@ -10,6 +10,7 @@ from dibs.cli import output
 from dibs.cli.grammar import as_json, command, option, pass_target
 from dibs.cli.kinds import Whole
 from dibs.cli.problems import problem
+from dibs.cli.tables import pairs
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -46,9 +47,9 @@ def bench(target: Target, count: int, as_json: bool) -> None:
     if as_json:
         output.document({"url": door.url, "jobs": count, "per_second": rates})
         return
-    output.pairs({say("title.database"): door.url, say("title.jobs"): f"{count:,}"})
+    pairs({say("title.database"): door.url, say("title.jobs"): f"{count:,}"})
     labels = {"enqueue": say("bench.single"), "enqueue_many": say("bench.bulk"), "run": say("bench.drain")}
-    output.pairs({labels[name]: say("bench.rate", rate=f"{rate:,.0f}") for name, rate in rates.items()})
+    pairs({labels[name]: say("bench.rate", rate=f"{rate:,.0f}") for name, rate in rates.items()})
 
 
 def _measure(door: Dibs, count: int) -> dict[str, float]:

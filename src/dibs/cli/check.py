@@ -131,9 +131,9 @@ def _clock(door: Dibs) -> Finding:
 
 
 def _workers(door: Dibs) -> Iterator[Finding]:
-    from dibs.cli.job_wait import serving
+    from dibs.cli.serving import lost, serving
 
-    workers = [worker for worker in door.workers() if worker.silent_for < 60]
+    workers = [worker for worker in door.workers() if not lost(worker)]
     unserved = sorted({task.options.queue for task in door.tasks if not serving(door, task.options.queue)})
     versions = sorted({worker.version for worker in workers})
     if len(versions) > 1:

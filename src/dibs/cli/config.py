@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from dibs.cli import output
 from dibs.cli.grammar import as_json, command, pass_target
+from dibs.cli.tables import Column, table
 from dibs.cli.target import Target
 from dibs.door import settings
 from dibs.messages import say
@@ -26,8 +27,8 @@ def show(target: Target, as_json: bool) -> None:
         keys = ("name", "value", "origin")
         output.document({"settings": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        output.table(
-            [say("title.name"), say("title.value"), say("title.origin")],
+        table(
+            [Column(say("title.name")), Column(say("title.value")), Column(say("title.origin"))],
             [(name, "-" if value is None else value, origin) for name, value, origin in rows],
         )
     for name, file in unknown():

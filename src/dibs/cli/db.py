@@ -9,6 +9,7 @@ from dibs.cli.grammar import as_json, command, confirmed, option, pass_target, r
 from dibs.cli.kinds import SPAN, Whole
 from dibs.cli.names import complete_queue, known_queue
 from dibs.cli.problems import OK, SCHEMA
+from dibs.cli.tables import Column, table
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -45,9 +46,9 @@ def status(target: Target, as_json: bool) -> int:
     if as_json:
         output.document({"url": door.url, "current": current, "steps": [step._asdict() for step in steps]})
     else:
-        titles = [say("title.step"), say("title.name"), say("title.status")]
+        columns = [Column(say("title.step"), right=True), Column(say("title.name")), Column(say("title.status"))]
         rows = [(step.version, step.name, say("db.applied" if step.applied else "db.missing")) for step in steps]
-        output.table(titles, rows, right=[0])
+        table(columns, rows)
     if current:
         output.done(say("db.current"))
         return OK
@@ -73,8 +74,7 @@ def sql(target: Target, after: int) -> None:
 def prune(target: Target, queue: str | None, older_than: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Final jobs only."""
     door = target.door()
-    if queue is not None:
-        known_queue(door, queue)
+    known_queue(door, queue)
     count = door.count_prunable(queue, older_than)
     pruned = 0
     if count and not dry_run:

@@ -18,7 +18,7 @@ from dibs.messages import say
 @pass_target
 def health(target: Target, queues: tuple[str, ...], as_json: bool) -> int:
     """For probes: the exit code tells."""
-    from dibs.cli.job_wait import serving
+    from dibs.cli.serving import serving
 
     door = target.door(imports=False)
     started = time.monotonic()

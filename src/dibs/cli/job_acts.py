@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dibs.cli import output
 from dibs.cli.grammar import argument, as_json, command, confirmed, option, pass_target, rehearse
 from dibs.cli.kinds import MOMENT, SPAN, STATUS
-from dibs.cli.names import complete_queue, complete_task
+from dibs.cli.names import complete_queue, complete_task, known_id, known_queue
 from dibs.cli.problems import CONFLICT, NOT_FOUND, OK, PARTLY, problem
+from dibs.cli.tables import state
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -106,6 +107,7 @@ def _do(door: Dibs, action: Action, ids: Sequence[str], rest: dict[str, Any]) ->
     filters = {"queue": rest["queue"], "task": rest["task"]}
     if ids and any(filters.values()):
         raise problem(InvalidOption, "ids-or-filter")
+    known_queue(door, rest["queue"])
     if ids:
         return _do_to_named(door, action, list(dict.fromkeys(ids)), rest)
     if not any(filters.values()):
@@ -115,15 +117,22 @@ def _do(door: Dibs, action: Action, ids: Sequence[str], rest: dict[str, Any]) ->
 
 def _do_to_named(door: Dibs, action: Action, ids: Sequence[str], rest: dict[str, Any]) -> int:
     """One after the other, so that each can say why not."""
+    from dibs.errors import NotFound
+
     changed: list[str] = []
     refused: list[dict[str, str]] = []
-    for job_id in ids:
-        refusal = _refusal(door, job_id, action, rest["dry_run"])
+    for given in ids:
+        job_id: str = given
+        try:
+            job_id = known_id(door, given)
+            refusal = _refusal(door, job_id, action, rest["dry_run"])
+        except NotFound:
+            refusal = _not_found(given)
         if refusal is None:
             changed.append(job_id)
         else:
             refused.append(refusal)
-            output.note(say("act.refused", id=output.safe(job_id), reason=refusal["reason"]), "yellow")
+            output.note(say("act.refused", id=output.safe(given), reason=refusal["reason"]), "yellow")
     if rest["as_json"]:
         output.document({"changed": changed, "refused": refused, "dry_run": rest["dry_run"]})
     _summary(action.verb, len(changed), rest["dry_run"])
@@ -143,10 +152,14 @@ def _refusal(door: Dibs, job_id: str, action: Action, rehearsed: bool) -> dict[s
     try:
         status = door.get(job_id).status.value
     except NotFound:
-        return {"id": job_id, "code": "not-found", "reason": say("act.not_found")}
+        return _not_found(job_id)
     if rehearsed and status in action.able:
         return None
-    return {"id": job_id, "code": "wrong-status", "reason": say("act.wrong_status", status=status)}
+    return {"id": job_id, "code": "wrong-status", "reason": say("act.wrong_status", status=state(status))}
+
+
+def _not_found(job_id: str) -> dict[str, str]:
+    return {"id": job_id, "code": "not-found", "reason": say("act.not_found")}
 
 
 def do_to_all(door: Dibs, action: Action, filters: dict[str, Any], rest: dict[str, Any]) -> int:

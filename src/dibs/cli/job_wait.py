@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from dibs.cli import output
 from dibs.cli.grammar import argument, as_json, command, option, pass_target
 from dibs.cli.kinds import SPAN
+from dibs.cli.names import known_id
 from dibs.cli.problems import FAILED, OK
+from dibs.cli.serving import warn_without_worker
+from dibs.cli.tables import state
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -29,7 +32,8 @@ _LONGEST_PAUSE = 0.5
 @pass_target
 def wait(target: Target, job_id: str, timeout: str | None, as_json: bool) -> int:
     """Exit code 0 if it completed, 1 if it ended in another way or not in time."""
-    return wait_and_tell(target.door(), job_id, timeout, as_json)
+    door = target.door()
+    return wait_and_tell(door, known_id(door, job_id), timeout, as_json)
 
 
 @command("job.watch", examples=("dibs job watch 01890a5d-ac96-774b-bcce-b302099a8057",))
@@ -39,8 +43,9 @@ def wait(target: Target, job_id: str, timeout: str | None, as_json: bool) -> int
 @pass_target
 def watch(target: Target, job_id: str, timeout: str | None, as_lines: bool) -> int:
     """One line for each change, until the job has ended."""
+    door = target.door()
     record = last = None
-    for record in _looks(target.door(), job_id, timeout):
+    for record in _looks(door, known_id(door, job_id), timeout):
         seen = (record.status, record.attempts, record.token)
         if seen == last:
             continue
@@ -50,7 +55,7 @@ def watch(target: Target, job_id: str, timeout: str | None, as_lines: bool) -> i
         else:
             attempts = f"{record.attempts}/{record.max_attempts}"
             error = output.safe(record.last_error or "") if record.status in ("retrying", "dead") else ""
-            output.line(f"{record.status.value:<10} {attempts}  {error}".rstrip())
+            output.line(f"{state(record.status):<10} {attempts}  {error}".rstrip())
     return OK if record is not None and record.status == "completed" else FAILED
 
 
@@ -65,7 +70,9 @@ def wait_and_tell(door: Dibs, job_id: str, timeout: str | None, as_json: bool) -
         output.done(say("job.completed", task=final.task, id=final.id))
         return OK
     error = output.safe(final.last_error or "-")
-    output.note(say("job.ended", task=final.task, id=final.id, status=final.status.value, error=error), "red")
+    output.note(say("job.ended", task=final.task, id=final.id, status=state(final.status), error=error), "red")
+    if final.errors:
+        output.note(say("job.read_why", id=final.id))
     return FAILED
 
 
@@ -87,24 +94,6 @@ def _looks(door: Dibs, job_id: str, timeout: str | None) -> Iterator[JobRecord]:
             warned = True
             warn_without_worker(door, record.queue)
         if over:
-            raise problem(ResultTimeout, "still-waiting", id=job_id, status=record.status.value, timeout=timeout)
+            raise problem(ResultTimeout, "still-waiting", id=job_id, status=state(record.status), timeout=timeout)
         time.sleep(pause if end is None else max(0.0, min(pause, end - time.monotonic())))
         pause = min(pause * 1.3, _LONGEST_PAUSE)
-
-
-def warn_without_worker(door: Dibs, queue: str) -> None:
-    """Say that no live worker serves a queue, or that it is paused: the usual reasons for waiting."""
-    if not serving(door, queue):
-        output.warn("no-worker", queue=queue)
-    for state in door.queues():
-        if state.name == queue and state.paused_at is not None:
-            output.warn("queue-paused", queue=queue, reason=state.pause_reason or "-")
-
-
-def serving(door: Dibs, queue: str) -> list[str]:
-    """Ids of the live workers that serve a queue."""
-    return [
-        worker.id
-        for worker in door.workers()
-        if worker.silent_for < 60 and (worker.queues is None or queue in worker.queues)
-    ]

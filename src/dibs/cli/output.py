@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
@@ -15,24 +15,10 @@ import click
 from dibs.messages import language, say
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.progress import Progress
 
-PAGE = "docs/errors.md#"
-"""Where the page of an error code is."""
-_PIPE_WIDTH = 1_000
-_COLOURS = {
-    "completed": "green",
-    "running": "cyan",
-    "claimed": "cyan",
-    "ready": "blue",
-    "retrying": "yellow",
-    "scheduled": "blue",
-    "blocked": "magenta",
-    "dead": "red",
-    "cancelled": "bright_black",
-    "discarded": "bright_black",
-}
+_PIPE_WIDTH = 100_000
 
 
 def coloured(stream: TextIO) -> bool:
@@ -100,39 +86,7 @@ def complain(cause: str, remedy: str, code: str) -> None:
     if remedy:
         note(f"  {_lines(remedy)}")
     if code != "usage":
-        note(click.style(f"  [{code}] {PAGE}{code}", dim=True))
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> None:
-    """Rows under titles. States get their colour."""
-    _print(grid(columns, rows, right))
-
-
-def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> RenderableType:
-    """The table itself, for those who draw it again and again."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(
-        box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, show_edge=False, header_style="bold"
-    )
-    for index, title in enumerate(columns):
-        made.add_column(title, justify="right" if index in right else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(Text(safe(cell), style=_COLOURS.get(str(cell), "")) for cell in row))
-    return made
-
-
-def pairs(values: Mapping[str, object]) -> None:
-    """Names and values, one on each line."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table.grid(padding=(0, 2))
-    for name, value in values.items():
-        made.add_row(Text(name, style="bold"), Text(safe(value), style=_COLOURS.get(str(value), ""), overflow="fold"))
-    _print(made)
+        note(click.style(f"  [{code}] dibs explain {code}", dim=True))
 
 
 def compact(value: object) -> str:
@@ -205,17 +159,6 @@ def step(bar: Progress | None, count: int) -> None:
     """Move a bar."""
     if bar is not None:
         bar.advance(bar.task_ids[0], count)
-
-
-def _print(what: RenderableType) -> None:
-    """Print on standard output; into a pipe without the blanks that fill a column."""
-    if sys.stdout.isatty():
-        console(sys.stdout).print(what)
-        return
-    paper = console(sys.stdout)
-    with paper.capture() as caught:
-        paper.print(what)
-    click.echo("\n".join(text.rstrip() for text in caught.get().splitlines()), color=coloured(sys.stdout))
 
 
 def _lines(text: str) -> str:

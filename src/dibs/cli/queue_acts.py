@@ -10,6 +10,7 @@ from dibs.cli.grammar import argument, as_json, command, confirmed, option, pass
 from dibs.cli.kinds import SPAN, OneOf, Whole
 from dibs.cli.names import complete_queue, known_queue
 from dibs.cli.problems import problem
+from dibs.cli.tables import pairs
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -47,9 +48,13 @@ def resume(target: Target, names: Sequence[str]) -> None:
     door = target.door()
     for name in names:
         known_queue(door, name)
+    paused = {state.name for state in door.queues() if state.paused_at is not None}
     for name in names:
         door.resume(name)
-        output.done(say("queue.did_resume", queue=name))
+        if name in paused:
+            output.done(say("queue.did_resume", queue=name))
+        else:
+            output.note(say("queue.was_not_paused", queue=name), "yellow")
 
 
 @command(
@@ -73,11 +78,12 @@ def resume(target: Target, names: Sequence[str]) -> None:
 def configure(target: Target, name: str, unset: Sequence[str], create: bool, as_json: bool, **given: Any) -> None:
     """Workers follow within seconds."""
     from dibs.cli.queue import settings_of
+    from dibs.cli.queue_words import spelled
     from dibs.errors import InvalidOption
 
     door = target.door()
     _check(door, name, create)
-    changes: dict[str, Any] = {key: value for key, value in given.items() if value}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value not in (None, ())}
     if "backoff" in changes:
         changes["backoff"] = _backoff(changes["backoff"])
     if "retention" in changes:
@@ -86,11 +92,11 @@ def configure(target: Target, name: str, unset: Sequence[str], create: bool, as_
     if not changes:
         raise problem(InvalidOption, "nothing-to-set", names=", ".join(SETTINGS))
     door.configure(name, **changes)
-    settings = settings_of(next(state for state in door.queues() if state.name == name).settings)
+    settings = next(state.settings for state in door.queues() if state.name == name)
     if as_json:
-        output.document({"name": name, "settings": settings})
+        output.document({"name": name, "settings": settings_of(settings)})
     else:
-        output.pairs({key: output.compact(value) for key, value in settings.items()})
+        pairs(spelled(settings))
     output.done(say("queue.did_set", queue=name))
 
 

@@ -9,6 +9,7 @@ from dibs.cli import output
 from dibs.cli.grammar import as_json, command, option, pass_target
 from dibs.cli.kinds import SPAN
 from dibs.cli.problems import problem
+from dibs.cli.tables import Column, state, table
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -47,20 +48,33 @@ def plain(counts: Counts, span: float) -> dict[str, Any]:
     return {
         "live": [lane._asdict() for lane in counts.live],
         "finished": [{"queue": queue, "status": status, "jobs": jobs} for queue, status, jobs in counts.finished],
+        "dead": [{"queue": queue, "jobs": jobs} for queue, jobs in counts.dead],
         "span": span,
         "capped": counts.capped,
     }
 
 
 def _show(counts: Counts, since: str) -> None:
-    titles = [say(key) for key in ("title.queue", "title.priority", "title.status", "title.jobs", "title.oldest")]
-    live = [
-        (lane.queue, lane.priority, lane.status, lane.jobs, output.span(lane.oldest) if lane.oldest else "-")
+    now: list[tuple[object, ...]] = [
+        (lane.queue, lane.priority, state(lane.status), lane.jobs, output.span(lane.oldest) if lane.oldest else "-")
         for lane in counts.live
     ]
-    finished = [(queue, "-", status, jobs, say("stats.within", span=since)) for queue, status, jobs in counts.finished]
-    output.table(titles, [*live, *finished], right=[1, 3])
+    now += [(queue, "-", state("dead"), jobs, "-") for queue, jobs in counts.dead]
+    columns = [
+        Column(say("title.queue")),
+        Column(say("title.priority"), 10, right=True),
+        Column(say("title.status")),
+        Column(say("title.jobs"), right=True),
+        Column(say("title.oldest"), 20, right=True),
+    ]
+    if now:
+        output.line(say("stats.now"))
+        table(columns, now)
+    if counts.finished:
+        output.line(("\n" if now else "") + say("stats.finished", span=since))
+        kept = [columns[place] for place in (0, 2, 3)]
+        table(kept, [(queue, state(status), jobs) for queue, status, jobs in counts.finished])
     if counts.capped:
         output.note(say("stats.capped"))
-    if not live and not finished:
+    if not now and not counts.finished:
         output.note(say("stats.none"))

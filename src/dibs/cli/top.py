@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.cli import output
 from dibs.cli.grammar import command, option, pass_target
 from dibs.cli.kinds import SPAN
 from dibs.cli.problems import problem
+from dibs.cli.tables import grid
 from dibs.cli.target import Target
 from dibs.errors import DatabaseUnreachable, DibsError
 from dibs.messages import say
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dibs import Dibs
+    from dibs.store.roll import WorkerState
 
 _RECENT = 10
 
@@ -34,55 +37,62 @@ def top(target: Target, every: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise problem(DibsError, "terminal-needed")
     door, pause, held = target.door(), max(0.1, seconds(every)), False
-    with keys(), Live(view(door), console=output.console(sys.stdout), screen=True, auto_refresh=False) as live:
+    seen = _look(door)
+    with keys(), Live(_draw(seen, held), console=output.console(sys.stdout), screen=True, auto_refresh=False) as live:
         while True:
             key = pressed(pause)
             if key in ("q", "Q", "\x1b"):
                 return
             held = held != (key == " ")
             if not held:
-                live.update(view(door), refresh=True)
+                seen = _look(door)
+            live.update(_draw(seen, held), refresh=True)  # also while it is held: the window may have another size
 
 
-def view(door: Dibs) -> RenderableType:
-    """Everything on one page. A database that is away is said, and asked again the next time."""
+class Seen(NamedTuple):
+    """What one look at the database has found; `trouble` if there was none to be found."""
+
+    url: str
+    trouble: str = ""
+    rate: float = 0.0
+    queues: Sequence[dict[str, Any]] = ()
+    workers: Sequence[WorkerState] = ()
+
+
+def _look(door: Dibs) -> Seen:
+    """Everything for one page. A database that is away is said, and asked again the next time."""
+    from dibs.cli.queue import describe, shown
+
+    try:
+        finished = sum(jobs for _, _, jobs in door.stats(_RECENT).finished)
+        return Seen(door.url, "", finished / _RECENT, shown(describe(door, door.stats())), door.workers())
+    except DatabaseUnreachable as error:
+        return Seen(door.url, error.cause)
+
+
+def _draw(seen: Seen, held: bool) -> RenderableType:
+    """One page: what the keys do stands on top, where no window is too small for it."""
     from rich.console import Group
     from rich.text import Text
 
-    try:
-        return Group(_head(door), _queues(door), _workers(door), Text(say("top.keys"), style="dim"))
-    except DatabaseUnreachable as error:
-        return Text(f"{say('error.word')} {output.safe(error.cause)}", style="red")
+    from dibs.cli import queue, worker_list
+
+    legend = Text(say("top.keys"), style="dim")
+    if held:
+        legend = Text(say("top.held"), style="bold yellow")
+    if seen.trouble:
+        return Group(legend, Text(f"{say('error.word')} {output.safe(seen.trouble)}", style="red"))
+    return Group(
+        Text(_head(seen), style="bold"),
+        legend,
+        grid(queue.columns(), [queue.row(item) for item in seen.queues]),
+        Text(),
+        grid(worker_list.columns(), [worker_list.row(worker) for worker in seen.workers]),
+    )
 
 
-def _head(door: Dibs) -> RenderableType:
-    from rich.text import Text
-
-    counts = door.stats(_RECENT)
-    finished = sum(jobs for _, _, jobs in counts.finished)
-    ready = sum(lane.jobs for lane in counts.live if lane.status == "ready")
-    running = sum(lane.jobs for lane in counts.live if lane.status in ("claimed", "running"))
-    rate = f"{finished / _RECENT:,.1f}"
-    return Text(say("top.head", url=door.url, rate=rate, ready=f"{ready:,}", running=running), style="bold")
-
-
-def _queues(door: Dibs) -> RenderableType:
-    from dibs.cli.queue import ENDED, LIVE, describe
-
-    titles = [say("title.queue"), *map(str.upper, LIVE), *map(str.upper, ENDED[:2]), say("title.oldest")]
-    rows = [
-        (
-            queue["name"],
-            *(queue["jobs"][status] or "-" for status in LIVE),
-            *(queue["finished"][status] or "-" for status in ENDED[:2]),
-            output.span(queue["oldest"]) if queue["oldest"] else "-",
-        )
-        for queue in describe(door)
-    ]
-    return output.grid(titles, rows, right=range(1, 10))
-
-
-def _workers(door: Dibs) -> RenderableType:
-    from dibs.cli.worker_list import row, titles
-
-    return output.grid(titles(), [row(worker) for worker in door.workers()])
+def _head(seen: Seen) -> str:
+    ready = sum(queue["jobs"]["ready"] for queue in seen.queues)
+    running = sum(queue["jobs"]["claimed"] + queue["jobs"]["running"] for queue in seen.queues)
+    dead = sum(queue["dead"] for queue in seen.queues)
+    return say("top.head", url=seen.url, rate=f"{seen.rate:,.1f}", ready=ready, running=running, dead=dead)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from dibs.cli import output
 from dibs.cli.grammar import as_json, command, pass_target
+from dibs.cli.serving import lost
+from dibs.cli.tables import Column, state, table
 from dibs.cli.target import Target
 from dibs.messages import say
 
@@ -20,24 +22,34 @@ def list_workers(target: Target, as_json: bool) -> None:
     """The workers that have been heard of lately."""
     workers = target.door().workers()
     if as_json:
-        output.document({"workers": [worker._asdict() for worker in workers]})
+        output.document({"workers": [{**worker._asdict(), "lost": lost(worker)} for worker in workers]})
         return
-    output.table(titles(), [row(worker) for worker in workers])
+    table(columns(), [row(worker) for worker in workers])
     if not workers:
         output.note(say("worker.none"))
-    versions = sorted({worker.version for worker in workers})
+    for worker in filter(lost, workers):
+        output.warn("worker-lost", worker=worker.id, silent=output.span(worker.silent_for))
+    versions = sorted({worker.version for worker in workers if not lost(worker)})
     if len(versions) > 1:
         output.warn("mixed-versions", versions=", ".join(versions))
 
 
-def titles() -> list[str]:
+def columns() -> list[Column]:
     """The columns of `row`."""
-    named = [say("title.worker"), say("title.status"), say("title.queues"), say("title.slots")]
-    return [*named, say("title.silent"), say("title.started"), say("title.version")]
+    return [
+        Column(say("title.worker")),
+        Column(say("title.status")),
+        Column(say("title.queues"), 50, cut=True),
+        Column(say("title.slots"), 40, right=True),
+        Column(say("title.silent"), 30, right=True),
+        Column(say("title.started"), 20),
+        Column(say("title.version"), 10),
+    ]
 
 
 def row(worker: WorkerState) -> tuple[object, ...]:
     """A worker as a line of a table."""
     queues = say("worker.all_queues") if worker.queues is None else ", ".join(worker.queues)
     slots, silent = f"{worker.running}/{worker.concurrency}", output.span(worker.silent_for)
-    return worker.id, worker.state, queues, slots, silent, output.distance(worker.started_at), worker.version
+    shown = state("lost" if lost(worker) else worker.state)
+    return worker.id, shown, queues, slots, silent, output.distance(worker.started_at), worker.version

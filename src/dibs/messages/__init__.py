@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -32,6 +33,15 @@ def closest(name: str) -> str:
     return "zh" if name.strip().lower().startswith("zh") else "en"
 
 
+def speaks(name: str) -> bool:
+    """Whether dibs has the language of a locale or language tag.
+
+    >>> speaks("zh_CN.UTF-8"), speaks("EN"), speaks("de"), speaks("english")
+    (True, True, False, False)
+    """
+    return re.split(r"[-_.@]", name.strip().lower())[0] in LANGUAGES
+
+
 def asked_for(environment: Mapping[str, str], configured: str | None = None) -> str:
     """The language a user asks for: DIBS_LANG, else a configured one, else that of the locale.
 
@@ -52,12 +62,27 @@ def catalogue(name: str) -> dict[str, str]:
     return texts
 
 
+class Number(int):
+    """A whole number that chooses between words: `{count} {count:job|jobs}`. Other formats are those of numbers.
+
+    >>> [f"{Number(n):,} {Number(n):job|jobs}" for n in (0, 1, 5_000)]
+    ['0 jobs', '1 job', '5,000 jobs']
+    """
+
+    def __format__(self, form: str) -> str:
+        one, choice, many = form.partition("|")
+        if choice:
+            return one if self == 1 else many
+        return int.__format__(self, form)
+
+
 def say(key: str, /, **values: object) -> str:
     """The text of a key in the chosen language, with its values filled in.
 
     Keys are written out where they are said: a test compares them with the catalogues, both ways.
     """
-    return catalogue(_chosen)[key].format(**values)
+    told = {name: Number(value) if type(value) is int else value for name, value in values.items()}
+    return catalogue(_chosen)[key].format(**told)
 
 
 def knows(key: str) -> bool:
