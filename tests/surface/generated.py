@@ -20,6 +20,7 @@ from dibs.store import enqueue, postgres, queues, reap, sqlite
 from dibs.store.dialect import Can
 from dibs.worker.options import Settings
 from tests.surface.cli_reference import commands
+from tests.surface.error_reference import errors
 from tests.surface.rules import ARROWS
 from tests.surface.source import ROOT, SOURCE
 
@@ -134,6 +135,7 @@ MADE: dict[str, Callable[[], Table]] = {
     "capabilities": capabilities,
     "limits": limits,
     "commands": commands,
+    "errors": errors,
     "sabotages": sabotages,
 }
 

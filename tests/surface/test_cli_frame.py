@@ -21,7 +21,7 @@ HELP_MS = 150
 HEAVY = ("rich", "msgspec", "asyncio", "sqlite3", "psycopg", "dibs.door.dibs", "dibs.store", "dibs.worker")
 READING = (
     *("worker list", "job list", "job show", "job logs", "job wait", "queue list", "queue show", "stats", "db status"),
-    *("check", "config show", "health", "bench", "enqueue"),
+    *("check", "config show", "health", "bench", "enqueue", "explain"),
 )
 STREAMING = ("job watch", "stats")
 
@@ -51,7 +51,7 @@ def test_every_command_of_the_contract_is_there() -> None:
     wanted = """init demo dev worker worker run worker list enqueue job job list job show job logs job wait job watch
         job retry job cancel job discard job run-now job reschedule queue queue list queue show queue pause queue resume
         queue set queue purge stats top db db migrate db status db sql db prune check config config show health bench
-        completion"""
+        explain completion"""
     found = " ".join(ALL)
     assert found.split() == " ".join(wanted.split()).split()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dibs import errors
-from dibs.cli import problems
+from dibs.cli import explain, problems
 from dibs.cli.grammar import Command, Group
 from dibs.cli.tree import root
 from dibs.errors import DibsError
@@ -68,7 +68,7 @@ def test_every_text_that_is_said_is_in_the_catalogue() -> None:
 
 def test_every_text_of_the_catalogue_is_said_somewhere() -> None:
     helps = {f"help.{path.replace(' ', '.')}" for path in ALL} | {"help.dibs"}
-    errors_ = {f"error.{code}.{part}" for code in CODES for part in ("cause", "remedy")}
+    errors_ = {f"error.{code}.{part}" for code in CODES for part in PARTS}
     used = SAID | helps | errors_
     parts = [pattern for pattern in PATTERNS if not pattern.startswith(("help", "error"))]
     silent = [key for key in catalogue("en") if key not in used and not any(re.fullmatch(p, key) for p in parts)]
@@ -115,14 +115,32 @@ def _codes() -> Iterator[str]:
     yield "unexpected"
 
 
+def _raised() -> Iterator[tuple[str, type[DibsError]]]:
+    """Each code that `problem` makes an error of, with the kind of that error."""
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "problem":
+                kind, code = node.args
+                if isinstance(code, ast.Constant):
+                    yield str(code.value), getattr(errors, ast.unparse(kind))
+
+
+PARTS = ("cause", "remedy", "meaning")
+RAISED = sorted({*_raised()}, key=str)
 CODES = sorted({*_codes()} - {"usage"})
 
 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_every_error_has_a_cause_and_a_remedy_in_both_languages(code: str, lang: str) -> None:
-    assert catalogue(lang)[f"error.{code}.cause"]
-    assert catalogue(lang)[f"error.{code}.remedy"]
+def test_every_error_has_a_cause_a_remedy_and_a_meaning_in_both_languages(code: str, lang: str) -> None:
+    for part in PARTS:
+        assert catalogue(lang)[f"error.{code}.{part}"]
+
+
+def test_every_code_is_explained_with_the_exit_code_of_those_who_raise_it() -> None:
+    assert sorted(explain.exits()) == CODES
+    wrong = [(code, kind) for code, kind in RAISED if explain.exits()[code] != problems.exit_code(kind("x"))]
+    assert not wrong
 
 
 def test_every_error_code_has_its_page_and_every_page_its_code() -> None:
@@ -134,13 +152,13 @@ def test_the_page_of_an_error_says_what_the_command_says(code: str) -> None:
     section = re.search(rf"^### {code}\n(.*?)(?=^##|\Z)", ERRORS.text, re.MULTILINE | re.DOTALL)
     assert section, code
     for lang in LANGUAGES:
-        for part in ("cause", "remedy"):
-            assert _plain(catalogue(lang)[f"error.{code}.{part}"]) in _plain(section[1])
+        for part in PARTS:
+            assert _line(explain.text(code, part, lang)) in _line(section[1])
 
 
-def _plain(text: str) -> str:
-    """One line, as a page may break it, with values as a page writes them."""
-    return " ".join(text.replace("!r}", "}").split())
+def _line(text: str) -> str:
+    """One line, as a page may break it."""
+    return " ".join(text.split())
 
 
 def test_the_exit_code_of_a_page_is_that_of_its_error() -> None:

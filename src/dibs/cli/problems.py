@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from dibs import errors
@@ -109,10 +110,15 @@ def _usage_words(error: click.UsageError) -> str:
     return error.format_message() if language() == "en" else say("usage.general", problem=error.format_message())
 
 
-def _near(name: str, known: list[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names that a mistyped one may have meant, the likeliest first."""
     import difflib
 
-    close = difflib.get_close_matches(name, known, 3, 0.5)
+    return difflib.get_close_matches(name, known, 3, 0.5)
+
+
+def _near(name: str, known: list[str]) -> str:
+    close = nearest(name, known)
     return " " + say("usage.nearest", names=", ".join(close)) if close else ""
 
 

@@ -22,6 +22,7 @@ TABLE = {
     "config": "dibs.cli.tree:config",
     "health": "dibs.cli.health:health",
     "bench": "dibs.cli.bench:bench",
+    "explain": "dibs.cli.explain:explain",
     "completion": "dibs.cli.completion:completion",
 }
 WORKER = {"run": "dibs.cli.worker:run", "list": "dibs.cli.worker_list:list_workers"}
