@@ -63,11 +63,11 @@ class Door:
         """The database's URL, without its password."""
         return self.store.database.shown_url
 
-    def _call(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation on a connection of dibs' own."""
+    def _call(self, make: Callable[[], Operation[T]], again: Callable[[], Operation[T]] | None = None) -> T:
+        """Run an operation on a connection of dibs' own; if it is played again, what `again` makes."""
         if not self._ready:
             self._prepare()
-        return self.store.call(make)
+        return self.store.call(make, again)
 
     def _prepare(self) -> None:
         """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dibs.door.base import Door, refuse_while_imported
@@ -92,9 +91,12 @@ class Enqueueing(Door):
         job_id = new_id()
         if connection is not None:
             return self._handle(self.store.call_on(connection, operations.enqueue(job, job_id)))
-        self._add_lanes((job,))
-        again = partial(operations.enqueue_again, self.store.dialect, job, job_id)
-        answer = self._surely(partial(operations.enqueue, job, job_id), again)
+        if (job.options.queue, job.options.priority) not in self._lanes_seen:
+            self._add_lanes((job,))
+        dialect = self.store.dialect
+        answer = self._surely(
+            lambda: operations.enqueue(job, job_id), lambda: operations.enqueue_again(dialect, job, job_id)
+        )
         self.store.ring()
         return self._handle(answer)
 
@@ -106,11 +108,10 @@ class Enqueueing(Door):
 
     def _surely(self, first: Callable[[], Operation[T]], again: Callable[[], Operation[T]]) -> T:
         """Store something once, also when an answer is lost: every further try may find it stored already."""
-        tries = chain([first], repeat(again))
         try:
-            return self._call(lambda: next(tries)())
+            return self._call(first, again)
         except DatabaseUnreachable:
-            return self._call(lambda: next(tries)())
+            return self._call(again)
 
     def _many(self, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
         return operations.enqueue_many(self.store.dialect, bulk, jobs, ids)

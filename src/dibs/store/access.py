@@ -81,28 +81,50 @@ def open_database(url: str, clock: Clock | None = None) -> Database:
     return database
 
 
+class _InWords:
+    """Errors of the driver in dibs' words, where it has some. A class, for every call of the store enters it."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._explain = dialect.explain
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        explained = self._explain(error) if isinstance(error, Exception) else None
+        if explained is not None:
+            raise explained from error
+
+
 class Store:
     """Calls operations. Safe to use from any thread; connections are pooled, each process has its own."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.dialect = database.dialect
+        self._in_words = _InWords(self.dialect)
         self.listeners: list[Callable[[], None]] = []
         self._idle: list[OwnSession] = []
         self._inherited: list[OwnSession] = []
         self._lock = threading.Lock()
         fork.watch(self, Store._renew)
 
-    def call(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation in a transaction of its own, again after a deadlock or a broken idle connection."""
-        with self._in_words():
+    def call(self, make: Callable[[], Operation[T]], again: Callable[[], Operation[T]] | None = None) -> T:
+        """Run an operation in a transaction of its own, once more after a deadlock or a broken idle connection.
+
+        `again` makes what is run then, where it must know that the first may have been carried out already.
+        """
+        with self._in_words:
             for replay in range(_REPLAYS):
-                with self.session() as (session, reused):
-                    try:
-                        return run(session, make())
-                    except Exception as error:
-                        if replay + 1 == _REPLAYS or not self._worth_replaying(error, session, reused):
-                            raise
+                session, reused = self._take()
+                try:
+                    return run(session, make())
+                except Exception as error:
+                    if replay + 1 == _REPLAYS or not self._worth_replaying(error, session, reused):
+                        raise
+                finally:
+                    self._give_back(session)
+                make = again or make
                 if session.broken:
                     self.close()  # what ended this connection has probably ended the other idle ones
                 time.sleep(random.uniform(0.001, 0.01 * 2**replay))
@@ -134,7 +156,7 @@ class Store:
 
     def translated(self, work: Callable[[], T]) -> T:
         """Run something, with the driver's errors in dibs' words."""
-        with self._in_words():
+        with self._in_words:
             return work()
 
     @contextmanager
@@ -176,21 +198,10 @@ class Store:
         return self.dialect.replayable(error) or (session.broken and reused)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        """Errors of the driver in dibs' words, where it has some."""
-        try:
-            yield
-        except Exception as error:
-            explained = self.dialect.explain(error)
-            if explained is None:
-                raise
-            raise explained from error
-
-    @contextmanager
     def _in_callers_words(self) -> Iterator[None]:
         """The same on a caller's connection: where dibs' tables are missing, it may be the wrong database."""
         try:
-            with self._in_words():
+            with self._in_words:
                 yield
         except SchemaOutdated as error:
             raise WrongDatabase(

@@ -11,6 +11,7 @@ from dibs.store.statement import Copy, Part, Rows
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 
+    from dibs.store.dialect import Dialect
 
 _IN_TRANSACTION = (1, 2, 3)
 """libpq's PQTRANS_ACTIVE, _INTRANS and _INERROR."""
@@ -74,9 +75,19 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
 
     explicit = False
 
+    def __init__(self, connection: Connection[Any], dialect: Dialect) -> None:
+        super().__init__(connection, dialect)
+        self._cursor = self.cursor()
+
     def cursor(self) -> Cursor[Any]:
         """The cursors of dibs' own connections are plain."""
         return self.connection.cursor(row_factory=_tuple_row)
+
+    def send(self, part: Part, params: dict[str, Any]) -> Rows:
+        """Run one SQL text, always on one cursor: making one takes a third as long as sending a statement."""
+        text, _ = part.compiled("pyformat")
+        self._cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
+        return self._cursor.fetchall() if part.answers else []
 
     def splits(self, request: Request) -> bool:
         """Where the default will not do, a statement must not be sent without its BEGIN."""
