@@ -32,7 +32,7 @@ chaos: setup ## kill, stop and cut off real processes, and check what became of 
 demo: setup ## see it work: jobs, workers and the dashboard on SQLite
 	.venv/bin/dibs demo
 
-servers: ## real servers to play with, until Ctrl-C (SERVERS="postgres18 postgres16")
+servers: ## real servers to play with, until Ctrl-C (SERVERS="postgres18 mysql97")
 	python3 -m tests.servers run $(SERVERS)
 
 # Versions and hashes only, never an index: --no-emit-index-url. One file per server, since 14 and 15 are two

@@ -1,6 +1,6 @@
 """Real database servers for tests, benchmarks and chaos: fetched, started, and gone when the run is gone.
 
-    with running(["postgres18", "postgres15"]) as urls:  # name -> administrator's URL
+    with running(["postgres18", "mysql97"]) as urls:  # name -> administrator's URL
     with PostgresServer(18, durable=True) as server:  # one with .kill(), .restart(), .cpu_seconds()
 
 `DIBS_TEST_SERVERS` (JSON, name -> URL), when set, is all the servers there are for this run: nothing is
@@ -18,13 +18,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from .mysql import MariadbServer, MysqlServer
 from .postgres import PostgresServer
 from .server import Factory, Server
-from .unavailable import ServerUnavailable
+from .unavailable import ServerUnavailable, must_be_there
 
-__all__ = ["FACTORIES", "Fleet", "PostgresServer", "Server", "ServerUnavailable", "fleet", "running"]
+__all__ = [
+    "FACTORIES",
+    "Fleet",
+    "MariadbServer",
+    "MysqlServer",
+    "PostgresServer",
+    "Server",
+    "ServerUnavailable",
+    "fleet",
+    "must_be_there",
+    "running",
+]
 
-FACTORIES: dict[str, Factory] = {f"postgres{major}": partial(PostgresServer, major) for major in (14, 15, 16, 17, 18)}
+FACTORIES: dict[str, Factory] = {
+    **{f"postgres{major}": partial(PostgresServer, major) for major in (14, 15, 16, 17, 18)},
+    "mysql97": MysqlServer,
+    "mariadb1011": MariadbServer,
+}
 
 
 @dataclass
