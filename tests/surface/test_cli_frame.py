@@ -126,6 +126,19 @@ def test_an_unknown_command_is_refused_with_the_nearest_name(terminal: Terminal)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_command_of_a_later_version_is_told_as_such(terminal: Terminal, lang: str) -> None:
+    later = ("schedule list", "workflow", "serve", "worker quiet", "queue limit", "db doctor")
+    for words in map(str.split, later):
+        said = terminal.run(*words, code=2, DIBS_LANG=lang).err
+        assert ("not in this version yet" if lang == "en" else "还不在这个版本中") in said
+
+
+def test_a_language_dibs_does_not_speak_is_refused(terminal: Terminal) -> None:
+    assert "'de' is none of en, zh" in terminal.run("--lang", "de", "stats", code=2).err
+    assert "选项" in terminal.run("--lang", "zh_CN.UTF-8", "--help").out
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
 def test_each_mistake_in_the_usage_is_one_sentence_and_exit_code_two(terminal: Terminal, lang: str) -> None:
     for arguments in (
         ["job", "show"],

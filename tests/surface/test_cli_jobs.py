@@ -68,6 +68,30 @@ def test_enqueue_takes_every_option(terminal: Terminal, door: Dibs) -> None:
     assert timedelta(hours=1.9) < record.available_at - datetime.now(UTC) <= timedelta(hours=2)
 
 
+def test_a_zero_or_an_empty_text_is_a_value_too(terminal: Terminal, door: Dibs) -> None:
+    job_id = terminal.run("enqueue", "greet", "name=Ada", "--priority", "0").out.strip()
+    assert door.get(job_id).priority == 0
+    for empty in ("--unique", "--queue", "--tag"):
+        assert "[invalid-" in terminal.run("enqueue", "greet", "name=Ada", empty, "", code=2).err
+    assert door.count() == 1
+
+
+def test_a_task_without_an_application_is_refused_unless_that_is_meant(tmp_path: Path) -> None:
+    said = Terminal(tmp_path, "sqlite:///jobs.db").run("enqueue", "greet", "name=Ada", code=3).err
+    assert "[app-not-found]" in said
+    assert "--unregistered" in said
+
+
+def test_a_job_is_named_by_the_beginning_of_its_id(terminal: Terminal, door: Dibs) -> None:
+    one, two = (door.enqueue("greet", {"name": name}).id for name in "ab")
+    shared = next(length for length in range(36) if one[length] != two[length])
+    assert terminal.run("job", "show", one[: shared + 1].upper(), "--json").json["id"] == one
+    assert terminal.run("job", "cancel", one[: shared + 1], "--json").json["changed"] == [one]
+    assert "[ambiguous-id]" in terminal.run("job", "show", one[:4], code=2).err
+    assert "[no-such-id]" in terminal.run("job", "show", "ffff", code=3).err
+    assert "[bad-id]" in terminal.run("job", "show", one[:3], code=2).err
+
+
 def test_a_key_that_is_taken_is_said_and_can_be_refused(terminal: Terminal) -> None:
     first = terminal.run("enqueue", "greet", "name=x", "--unique", "k", "--json").json
     again = terminal.run("enqueue", "greet", "name=y", "--unique", "k", "--json")
@@ -90,13 +114,13 @@ def test_a_key_that_is_taken_is_said_and_can_be_refused(terminal: Terminal) -> N
 )
 def test_a_point_in_time_has_an_offset_or_a_zone(tmp_path: Path, given: str, instant: str) -> None:
     terminal = Terminal(tmp_path, "sqlite:///jobs.db")
-    job_id = terminal.run("enqueue", "later", "--at", given).out.strip()
+    job_id = terminal.run("enqueue", "later", "--unregistered", "--at", given).out.strip()
     assert terminal.run("job", "show", job_id, "--json").json["available_at"] == instant
 
 
-def test_without_an_application_a_job_is_stored_by_its_name(tmp_path: Path) -> None:
+def test_unregistered_a_job_is_stored_by_its_name(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "sqlite:///jobs.db")
-    job_id = terminal.run("enqueue", "anything", "n=1", "m:=1").out.strip()
+    job_id = terminal.run("enqueue", "anything", "n=1", "m:=1", "--unregistered").out.strip()
     assert terminal.run("job", "show", job_id, "--json").json["payload"] == {"n": "1", "m": 1}
 
 

@@ -95,7 +95,7 @@ def test_mistake_the_database_is_missing(terminal: Terminal, postgres: Postgres)
     url = urlsplit(postgres.url)._replace(path="/nowhere").geturl()
     assert "createdb" in _told(terminal, "database-missing", "job", "list", "--url", url, code=5)
     _told(terminal, "file-missing", "job", "list", "--url", "sqlite:///nowhere.db", code=5)
-    _told(terminal, "database-unreachable", "enqueue", "x", "--url", "sqlite:///no/where.db", code=5)
+    _told(terminal, "database-unreachable", "enqueue", "greet", "name=x", "--url", "sqlite:///no/where.db", code=5)
 
 
 def test_mistake_the_role_has_no_rights(terminal: Terminal, postgres: Postgres) -> None:
@@ -184,8 +184,13 @@ def test_mistake_a_folder_cannot_be_written(terminal: Terminal) -> None:
 
 def test_mistake_the_queue_is_unknown(terminal: Terminal) -> None:
     terminal.run("enqueue", "greet", "name=x")
-    for command in ("pause", "resume", "show"):
-        assert "Known: mail" in _told(terminal, "unknown-queue", "queue", command, "maill", code=3)
+    for command in (
+        *(["queue", verb, "maill"] for verb in ("pause", "resume", "show", "purge")),
+        *(["job", verb, "--queue", "maill"] for verb in ("list", "retry", "cancel", "discard", "run-now")),
+        *(["db", "prune", "--queue", "maill"], ["health", "--queue", "maill"]),
+        ["queue", "set", "maill", "--lease", "2m"],
+    ):
+        assert "Known: mail" in _told(terminal, "unknown-queue", *command, code=3)
     terminal.run("queue", "pause", "maill", "--create")
     assert "the tasks use default, mail" in terminal.run("worker", "run", "--until-empty", "--queues", "mial").err
 

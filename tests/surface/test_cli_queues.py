@@ -89,14 +89,14 @@ def test_settings_of_a_queue_are_set_shown_and_unset(terminal: Terminal, door: D
 )
 def test_every_shape_of_backoff_can_be_written(tmp_path: Path, text: str) -> None:
     terminal = Terminal(tmp_path, "sqlite:///jobs.db")
-    terminal.run("enqueue", "a")
+    terminal.run("enqueue", "a", "--unregistered")
     settings = terminal.run("queue", "set", "default", "--backoff", text, "--json").json["settings"]
     assert settings["backoff"]["shape"] == text.partition(":")[0]
 
 
 def test_a_backoff_or_setting_that_cannot_be_is_refused(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "sqlite:///jobs.db")
-    terminal.run("enqueue", "a")
+    terminal.run("enqueue", "a", "--unregistered")
     for text in ("linear", "fixed", "fixed:soon", "polynomial:x", "exponential:1s:2:7"):
         assert "[bad-backoff]" in terminal.run("queue", "set", "default", "--backoff", text, code=2).err
     assert "[nothing-to-set]" in terminal.run("queue", "set", "default", code=2).err
@@ -200,6 +200,7 @@ class fresh:
 
 
 def test_health_tells_by_its_exit_code_and_imports_nobodys_code(terminal: Terminal) -> None:
+    terminal.run("enqueue", "a", "--unregistered", "--queue", "mail")
     terminal.write("jobs.py", "from dibs import Dibs\nraise RuntimeError('imported')\n")
     terminal.write("dibs.toml", 'app = "jobs:jobs"\n')
     answer = terminal.run("health", "--json").json
@@ -207,6 +208,7 @@ def test_health_tells_by_its_exit_code_and_imports_nobodys_code(terminal: Termin
     assert answer["url"].startswith(terminal.environment["DIBS_URL"].partition("://")[0])
     unserved = terminal.run("health", "--queue", "mail", "--json", code=1)
     assert (unserved.json["ok"], unserved.json["unserved"]) == (False, ["mail"])
+    assert "Known: mail" in terminal.run("health", "--queue", "mial", code=3).err
     terminal.run("health", code=5, DIBS_URL="postgresql://postgres@127.0.0.1:1/x")
 
 

@@ -50,7 +50,7 @@ def enqueue(target: Target, task: str, words: Sequence[str], **given: Any) -> in
     wait = given.pop("wait")
     patience, as_json = given.pop("wait_timeout"), given.pop("as_json")
     door, definition = _task(target, task, given.pop("unregistered"))
-    options = {name: value for name, value in given.items() if value}
+    options = {name: value for name, value in given.items() if value not in (None, ())}
     handle = door.enqueue(task, payload(words, definition), **options)
     if not wait:
         _tell(handle, task, as_json)
@@ -61,18 +61,17 @@ def enqueue(target: Target, task: str, words: Sequence[str], **given: Any) -> in
 
 
 def _task(target: Target, name: str, unregistered: bool) -> tuple[Dibs, Definition | None]:
-    """The database, and the task as the application defines it.
-
-    Without an application the job is stored by name, unchecked: that is how other programs enqueue.
-    """
-    from dibs.cli import application
-    from dibs.errors import UnknownTask
+    """The database, and the task as the application defines it; unregistered, it is stored by name, unchecked."""
+    from dibs.errors import AppNotFound, UnknownTask
 
     if unregistered:
         return target.door(create=True), None
-    found = target.application() if target.app or (not target.url and application.find_if_any()) else None
-    if found is None:
-        return target.door(create=True), None
+    try:
+        found = target.application()
+    except AppNotFound as error:
+        if error.data.get("code") != "app-not-found":
+            raise
+        raise AppNotFound(error.cause, f"{error.remedy}\n  {say('enqueue.by_name')}", **error.data) from error
     definition = found.dibs.tasks.find(name)
     if definition is None:
         known = sorted(task.name for task in found.dibs.tasks)

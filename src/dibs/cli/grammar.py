@@ -71,9 +71,12 @@ class Command(click.Command):
 class Group(Command, click.Group):
     """A command with commands below it, each loaded when it is called: `table` says where each one lives."""
 
-    def __init__(self, name: str | None, *, path: str, table: Mapping[str, str], **attributes: Any) -> None:
+    def __init__(
+        self, name: str | None, *, path: str, table: Mapping[str, str], later: Sequence[str] = (), **attributes: Any
+    ) -> None:
         super().__init__(name, path=path, **attributes)
         self.table = table
+        self.later = later
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 Click passes it
         """All names, in the order of the table."""
@@ -106,17 +109,18 @@ class Group(Command, click.Group):
         """Find the command; an unknown one is refused with the nearest names."""
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise UnknownCommand(name, list(self.table), ctx)
+            raise UnknownCommand(name, list(self.table), name in self.later, ctx)
         return super().resolve_command(ctx, args)
 
 
 class UnknownCommand(click.UsageError):
-    """No such command; `known` are those there are."""
+    """No such command; `known` are those there are, `later` says that a later version has it."""
 
-    def __init__(self, name: str, known: list[str], ctx: click.Context) -> None:
+    def __init__(self, name: str, known: list[str], later: bool, ctx: click.Context) -> None:
         super().__init__(name, ctx)
         self.name = name
         self.known = known
+        self.later = later
 
 
 def _section(formatter: click.HelpFormatter, title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -138,9 +142,10 @@ def command(
     return make
 
 
-def group(path: str, table: Mapping[str, str]) -> Group:
-    """A group of lazily loaded commands."""
-    return Group(path.rpartition(".")[2], path=path, table=table, params=[_URL(), _APP(), _DEBUG()])
+def group(path: str, table: Mapping[str, str], later: Sequence[str] = ()) -> Group:
+    """A group of lazily loaded commands; those of `later` versions are known by name."""
+    params: list[click.Parameter] = [_URL(), _APP(), _DEBUG()]
+    return Group(path.rpartition(".")[2], path=path, table=table, later=later, params=params)
 
 
 def option(*names: str, key: str, **attributes: Any) -> Callable[[F], F]:
@@ -155,7 +160,7 @@ def argument(*names: str, key: str, **attributes: Any) -> Callable[[F], F]:
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Keep a common option where every command finds it; the one written last counts."""
-    if value:
+    if value not in (None, False):
         setattr(ctx.ensure_object(Target), str(param.name), value)
 
 

@@ -6,7 +6,7 @@ import time
 
 from dibs.cli import output
 from dibs.cli.grammar import as_json, command, option, pass_target
-from dibs.cli.names import complete_queue
+from dibs.cli.names import complete_queue, known_queue
 from dibs.cli.problems import FAILED, OK
 from dibs.cli.target import Target
 from dibs.messages import say
@@ -24,7 +24,7 @@ def health(target: Target, queues: tuple[str, ...], as_json: bool) -> int:
     started = time.monotonic()
     door.check_schema()
     latency = time.monotonic() - started
-    unserved = [name for name in queues if not serving(door, name)]
+    unserved = [known_queue(door, name) for name in queues if not serving(door, name)]
     if as_json:
         output.document({"ok": not unserved, "url": door.url, "latency": round(latency, 4), "unserved": unserved})
     for name in unserved:

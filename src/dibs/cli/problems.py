@@ -94,6 +94,8 @@ def _usage_words(error: click.UsageError) -> str:
     from dibs.cli.grammar import UnknownCommand
 
     if isinstance(error, UnknownCommand):
+        if error.later:
+            return say("usage.later", name=error.name)
         return say("usage.no_command", name=error.name) + _near(error.name, error.known)
     if isinstance(error, click.NoSuchOption):
         known = [name for item in error.ctx.command.params for name in item.opts] if error.ctx else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dibs.cli.grammar import Group, group, option
-from dibs.messages import speak
+from dibs.messages import LANGUAGES, say, speak, speaks
 
 TABLE = {
     "init": "dibs.cli.init:init",
@@ -54,10 +54,13 @@ DATABASE = {
 }
 CONFIG = {"show": "dibs.cli.config:show"}
 
-worker = group("worker", WORKER)
-job = group("job", JOB)
-queue = group("queue", QUEUE)
-database = group("db", DATABASE)
+LATER = ("schedule", "workflow", "failures", "web", "serve", "token", "openapi")
+"""Commands that later versions bring; they are refused as such, and not as typing mistakes."""
+
+worker = group("worker", WORKER, later=("quiet", "stop"))
+job = group("job", JOB, later=("edit", "explain"))
+queue = group("queue", QUEUE, later=("limit",))
+database = group("db", DATABASE, later=("doctor", "roles", "export", "import"))
 config = group("config", CONFIG)
 
 
@@ -69,13 +72,16 @@ def _version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-def _language(_ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
-    if name:
-        speak(name)
+def _language(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is None:
+        return
+    if not speaks(name):
+        raise click.BadParameter(say("kind.choice", value=name, words=", ".join(LANGUAGES)), ctx, param)
+    speak(name)
 
 
 def _root() -> Group:
-    made = group("dibs", TABLE)
+    made = group("dibs", TABLE, later=LATER)
     made.context_settings = {"help_option_names": ["-h", "--help"]}
     for decorate in (
         option("--lang", key="option.lang", metavar="en|zh", is_eager=True, expose_value=False, callback=_language),

@@ -90,7 +90,7 @@ def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
     from dibs.model.names import check_name
 
     given = value("queues", text)
-    if not given:
+    if given is None:
         return None
     words = given.split(",") if isinstance(given, str) else [str(word) for word in given]
     names: dict[str, int | None] = {}
