@@ -32,7 +32,11 @@ def new_ids(count: int) -> list[str]:
         first = max(stamp, _last + 1)
         _last = first + count - 1
     chance = os.urandom(8 * count).hex()
-    return [_spell(first + index, chance[16 * index : 16 * index + 16]) for index in range(count)]
+    return [
+        f"{_prefix(number >> 12)}{_FRACTIONS[number & 4095]}{_VARIANT[chance[at]]}"
+        f"{chance[at + 1 : at + 4]}-{chance[at + 4 : at + 16]}"
+        for number, at in zip(range(first, first + count), range(0, 16 * count, 16), strict=True)
+    ]
 
 
 def renew() -> None:
@@ -49,10 +53,6 @@ _VARIANT = dict(zip("0123456789abcdef", "89ab89ab89ab89ab", strict=True))
 def _prefix(milliseconds: int) -> str:
     text = f"{milliseconds:012x}"
     return f"{text[:8]}-{text[8:]}"
-
-
-def _spell(stamp: int, chance: str) -> str:
-    return _prefix(stamp >> 12) + _FRACTIONS[stamp & 4095] + _VARIANT[chance[0]] + chance[1:4] + "-" + chance[4:]
 
 
 def check_id(value: object) -> str:

@@ -49,14 +49,11 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
     return text
 
 
-def encode_flat(value: dict[str, Any], what: str, limit: int) -> bytes:
-    """`encode` for a few plain values whose types are about to be checked: only text can hide something."""
-    try:
-        text = _encode(value)
-    except (NotImplementedError, TypeError, ValueError, OverflowError, RecursionError):
-        return encode(value, what, limit)
-    if len(text) > limit or b"\\u0000" in text or msgspec.Raw in map(type, value.values()):
-        return encode(value, what, limit)
+def encode_plain(value: Any, parts: tuple[Any, ...], limit: int) -> bytes | None:
+    """`encode` for a few plain `parts` whose types are about to be checked; None where a closer look is due."""
+    text = _encode(value)
+    if len(text) > limit or b"\\u0000" in text or msgspec.Raw in map(type, parts):
+        return None
     return text
 
 

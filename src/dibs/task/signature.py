@@ -12,13 +12,14 @@ import msgspec
 
 from dibs.errors import InvalidOption, InvalidPayload
 from dibs.model.job import Job
-from dibs.model.json_text import SAFE_INTEGER, encode, encode_flat
+from dibs.model.json_text import SAFE_INTEGER, encode, encode_plain
 
 _Integer = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 _STRICTER: dict[Any, Any] = {int: _Integer, datetime: Annotated[datetime, msgspec.Meta(tz=True)]}
 """What an annotation means here: no integer other languages round, no time without a zone."""
 _FLAT = (int, str, bool)
 """Types whose values need no search for what JSON cannot keep: the decoder checks them as it reads."""
+_MISFITS = (TypeError, ValueError, msgspec.MsgspecError, NotImplementedError, OverflowError, RecursionError)
 _FIXED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -44,7 +45,9 @@ class Signature:
         self._positional = tuple(p.name for p in fields if p.kind in _FIXED)
         self._keywords = tuple(p.name for p in fields if p.kind not in _FIXED)
         self._fields = frozenset(p.name for p in fields)
-        self._flat = bool(fields) and all(hints.get(p.name) in _FLAT for p in fields) and not self.open
+        flat = bool(fields) and all(hints.get(p.name) in _FLAT for p in fields) and not self.open
+        self._all = msgspec.defstruct("All", self._positional) if flat and not self._keywords else None
+        """What binds arguments in C, if all are given."""
         self._decoder = _decoder(name, fields, hints, self.open)
         self._unpack = _getter(self._positional)
         self._order = tuple(p.name for p in parameters if p.kind in _FIXED)
@@ -53,6 +56,17 @@ class Signature:
 
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:
         """The call's arguments as JSON, or `InvalidPayload` naming the argument that does not fit."""
+        if self._all is not None:
+            try:
+                text = encode_plain(self._all(*args, **kwargs), (*args, *kwargs.values()), limit)
+                if text is not None:
+                    self._decoder(text)
+                    return text.decode()
+            except _MISFITS:
+                pass  # what does not fit is named by the careful way
+        return self._carefully(args, kwargs, limit)
+
+    def _carefully(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:
         if len(args) > len(self._positional):
             raise InvalidPayload(
                 f"Task {self.name!r} takes {len(self._positional)} positional arguments, {len(args)} were given."
@@ -63,7 +77,7 @@ class Signature:
                 problem = "given twice" if name in named else "unknown"
                 raise InvalidPayload(f"Argument {name!r} of task {self.name!r} is {problem}.")
             named[name] = value
-        text = encode_flat(named, self._what, limit) if self._flat else encode(named, self._what, limit)
+        text = encode(named, self._what, limit)
         self.check(text)
         return text.decode()
 

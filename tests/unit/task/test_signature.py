@@ -161,7 +161,7 @@ WRONG: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("hint", "value"), WRONG, ids=lambda value: str(value)[:40])
 def test_an_argument_that_does_not_fit_is_refused_by_its_name(hint: Any, value: Any) -> None:
-    with pytest.raises(InvalidPayload, match=r"(?s)task 'work'.*\$\.value"):
+    with pytest.raises(InvalidPayload, match=r"(?s)'work'.*\$\.value"):
         Signature(_take(hint), "work").payload((value,), {}, LIMIT)
 
 
