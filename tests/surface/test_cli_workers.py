@@ -60,7 +60,7 @@ def test_a_worker_runs_what_is_due_and_ends_when_nothing_is(terminal: Terminal, 
     handles = door.enqueue_many([door.job("greet", {"name": str(n)}, queue="mail") for n in range(50)])
     later = door.enqueue("greet", {"name": "later"}, queue="mail", delay="1h")
     said = terminal.run("worker", "run", "jobs:jobs", "--until-empty")
-    assert "jobs settled: 50" in said.err
+    assert "stopped: 50 completed" in said.err.splitlines()[-1]
     assert said.out == ""
     assert {handle.status() for handle in handles} == {"completed"}
     assert later.status() == "scheduled"
@@ -70,6 +70,26 @@ def test_a_worker_serves_only_the_queues_it_is_given(terminal: Terminal, door: D
     served, other = door.enqueue("greet", {"name": "x"}, queue="mail"), door.enqueue("greet", {"name": "x"}, queue="b")
     terminal.run("worker", "run", "--queues", "mail:10,default", "--until-empty", "--poll-only")
     assert (served.status(), other.status()) == ("completed", "ready")
+
+
+def test_a_worker_that_ends_counts_what_became_of_its_attempts(small: Terminal) -> None:
+    for task in ("fail", "fail", "greet"):
+        small.run("enqueue", task, *(["name=Ada"] if task == "greet" else []))
+    assert "stopped: 1 completed, 2 dead" in small.run("worker", "run", "--until-empty").err
+    assert "没有运行任何任务" in small.run("worker", "run", "--until-empty", DIBS_LANG="zh").err
+
+
+def test_the_first_signal_is_told_and_the_second_forces(small: Terminal) -> None:
+    small.write("jobs.py", SHOP + HANG)
+    job_id = small.run("enqueue", "hang").out.strip()
+    with small.start("worker", "run", "--grace", "5m") as worker:
+        wait_until(lambda: _status(small, job_id) in ("claimed", "running"), "the job to run", PATIENCE)
+        worker.send_signal(signal.SIGINT)
+        assert "5m at most" in line_with(worker, "second Ctrl-C")
+        worker.send_signal(signal.SIGINT)
+        line_with(worker, "Ending at once")
+        line_with(worker, "1 handed back")
+        assert worker.wait(PATIENCE) == 0
 
 
 def test_several_processes_share_the_work_and_end_together(terminal: Terminal, door: Dibs) -> None:
@@ -103,9 +123,7 @@ def test_workers_of_two_versions_are_a_warning(terminal: Terminal, door: Dibs, d
 
 
 def test_a_terminated_worker_hands_back_what_it_holds(small: Terminal) -> None:
-    small.write(
-        "jobs.py", SHOP + "\n@jobs.task\ndef hang() -> None:\n    import threading\n    threading.Event().wait()\n"
-    )
+    small.write("jobs.py", SHOP + HANG)
     job_id = small.run("enqueue", "hang").out.strip()
     with small.start("worker", "run", "--grace", "0s") as worker:
         wait_until(lambda: _status(small, job_id) in ("claimed", "running"), "the job to run", PATIENCE)

@@ -55,10 +55,12 @@ class Reloader:
 
     def run(self) -> int:
         """Until a signal: the first asks the child to end, the second forces it."""
+        from dibs.cli.configured import span
         from dibs.cli.reload import changes
+        from dibs.cli.signals import signals_told
         from dibs.worker.signals import stopped_by_signals
 
-        with stopped_by_signals(self._ask, self._ask):
+        with signals_told(span("grace", None)), stopped_by_signals(self._ask, self._ask):
             self._start()
             for changed in changes(Path.cwd(), self._stopping):
                 if self._stopping.is_set():

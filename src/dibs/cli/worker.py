@@ -13,11 +13,13 @@ from dibs.cli.grammar import argument, command, option, pass_target
 from dibs.cli.kinds import SPAN, OneOf, Whole
 from dibs.cli.names import complete_queue
 from dibs.cli.problems import problem
+from dibs.cli.queue import ENDED
 from dibs.cli.target import Target
 from dibs.messages import say
 
 if TYPE_CHECKING:
     from dibs.cli.application import Found
+    from dibs.worker.tally import Tally
 
 PORT = Whole(0, 65_535)
 
@@ -58,23 +60,39 @@ def run(target: Target, application: str | None, **given: Any) -> int:
 def work(found: Found, given: dict[str, Any]) -> int:
     """Run one worker in this process, until it is told to stop."""
     from dibs.cli.configured import log_to_terminal, span, whole
+    from dibs.cli.signals import signals_told
+    from dibs.worker.signals import stopped_by_signals
+    from dibs.worker.supervisor import LEASH
 
     log_to_terminal(given.get("log_level"))
-    dibs = found.dibs
-    worker = dibs.worker(
+    grace = span("grace", given.get("grace"))
+    worker = found.dibs.worker(
         queues_of(given.get("queues")),
         concurrency=whole("concurrency", given.get("concurrency"), 1, 10_000),
-        grace=span("grace", given.get("grace")),
+        grace=grace,
         lease=given.get("lease"),
         name=given.get("name"),
         wakeups="poll" if given.get("poll_only") else "auto",
     )
     with ExitStack() as stack:
+        if LEASH not in os.environ:  # else the parent says it, once for all
+            stack.enter_context(signals_told(grace))
+        stack.enter_context(stopped_by_signals(worker.stop, worker.stop))  # also before `run` listens
         if given.get("health_port"):
             stack.enter_context(_health(worker.health, given))
-        settled = worker.run(until_empty=bool(given.get("until_empty")))
-    output.done(say("worker.stopped", count=settled))
+        worker.run(until_empty=bool(given.get("until_empty")))
+    output.done(say("worker.stopped", counts=_counts(worker.settler.outcomes)))
     return 0
+
+
+def _counts(tally: Tally) -> str:
+    """How many attempts came to which outcome."""
+    from dibs.worker.tally import HANDED_BACK, SNOOZED
+
+    own = {SNOOZED: say("worker.snoozed"), HANDED_BACK: say("worker.handed_back")}
+    names = [name for name in (*ENDED, "retrying", *own) if tally[name]]
+    words = [say("worker.count", number=tally[name], word=own.get(name) or say(f"status.{name}")) for name in names]
+    return say("worker.gap").join(words) or say("worker.nothing")
 
 
 def introduce(found: Found) -> None:
@@ -123,7 +141,8 @@ def _check(found: Found, given: dict[str, Any]) -> None:
 
 def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) -> int:
     """Start the same command in several processes, each with one worker; the health of all is told by this one."""
-    from dibs.cli.configured import log_to_terminal
+    from dibs.cli.configured import log_to_terminal, span
+    from dibs.cli.signals import signals_told
     from dibs.worker.supervisor import Supervisor
 
     log_to_terminal(given["log_level"])
@@ -134,6 +153,7 @@ def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) 
     alone = ["--processes", "1", "--health-port", "0"]  # what is written last counts
     supervisor = Supervisor([sys.executable, "-m", "dibs", *sys.argv[1:], *alone], count)
     with ExitStack() as stack:
+        stack.enter_context(signals_told(span("grace", given["grace"])))
         if given["health_port"]:
             stack.enter_context(_health(supervisor.health, given))
         return supervisor.run()
