@@ -174,6 +174,7 @@ def test_tests_wait_for_signals_and_never_for_time_to_pass() -> None:
         for file in files
         for node in ast.walk(file.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sleep"
+        if ast.unparse(node) != "asyncio.sleep(0)"  # a turn for the others on the loop, however long it takes
     ]
     assert not calls, _told(calls, "no sleep( in tests outside chaos/: use an event, a fake clock or wait_until")
 

@@ -17,6 +17,7 @@ from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation, Request
 from dibs.store.statement import ATOMIC, Rows, Statement
 from dibs.task.registry import Definition
+from dibs.task.signature import Signature
 from dibs.worker.attempt import CurrentJob
 
 T = TypeVar("T")
@@ -128,3 +129,10 @@ def drive(operation: Operation[T], replies: Replies | None = None) -> Driven[T]:
 def _reply(request: Request, replies: Replies) -> Rows:
     found = replies.get(request.name, [])
     return found(request.params) if callable(found) and isinstance(request, Statement) else list(found)  # type: ignore[arg-type]
+
+
+def trip(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function as a job does: arguments to JSON, and back when it runs."""
+    signature = Signature(function, "work")
+    job = a_job(payload=signature.payload(args, kwargs, 10_000))
+    return signature.call(function, job)

@@ -63,7 +63,7 @@ class Signature:
                     self._decoder(text)
                     return text.decode()
             except _MISFITS:
-                pass  # what does not fit is named by the careful way
+                return self._carefully(args, kwargs, limit)  # which says what does not fit
         return self._carefully(args, kwargs, limit)
 
     def _carefully(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:

@@ -22,7 +22,7 @@ from dibs.errors import InvalidOption, InvalidPayload, PayloadTooLarge
 from dibs.model.job import Job
 from dibs.model.json_text import SAFE_INTEGER, decode
 from dibs.task.signature import Signature
-from tests.unit.fakes import TEXTS, VALUES, Opaque, a_job, reproducible
+from tests.unit.fakes import TEXTS, VALUES, Opaque, a_job, reproducible, trip
 
 if TYPE_CHECKING:
     from somewhere import Unknown  # type: ignore[import-not-found]
@@ -75,13 +75,6 @@ def _take(hint: Any) -> Callable[..., Any]:
     return take
 
 
-def _trip(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function as a job does: arguments to JSON, and back when it runs."""
-    signature = Signature(function, "work")
-    job = a_job(payload=signature.payload(args, kwargs, LIMIT))
-    return signature.call(function, job)
-
-
 ROUND_TRIPS: list[tuple[Any, Any]] = [
     (int, SAFE_INTEGER),
     (int, -SAFE_INTEGER),
@@ -118,7 +111,7 @@ ROUND_TRIPS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("hint", "value"), ROUND_TRIPS, ids=lambda value: str(value)[:40])
 def test_an_argument_comes_back_as_its_annotation_says(hint: Any, value: Any) -> None:
-    back = _trip(_take(hint), value)
+    back = trip(_take(hint), value)
     assert back == value
     if hint is not float:  # for which a whole number will do
         assert type(back) is type(value)
@@ -200,7 +193,7 @@ def _every_kind(a: int, /, b: int, c: int = 3, *, d: int, e: int = 5) -> tuple[i
     ],
 )
 def test_parameters_of_every_kind_get_what_was_meant_for_them(args: Any, kwargs: Any, expected: Any) -> None:
-    assert _trip(_every_kind, *args, **kwargs) == expected == _every_kind(*args, **kwargs)
+    assert trip(_every_kind, *args, **kwargs) == expected == _every_kind(*args, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +215,7 @@ def test_a_handler_may_take_keywords_only() -> None:
     def remind(*, user: int, text: str = "hello") -> tuple[Any, ...]:
         return user, text
 
-    assert _trip(remind, user=7) == (7, "hello")
+    assert trip(remind, user=7) == (7, "hello")
     with pytest.raises(InvalidPayload, match="takes 0 positional arguments"):
         Signature(remind, "work").payload((7,), {}, LIMIT)
 
@@ -233,8 +226,8 @@ def test_defaults_are_not_stored_but_looked_up_when_the_job_runs() -> None:
 
     signature = Signature(remind, "work")
     assert decode(signature.payload((7,), {}, LIMIT)) == {"user": 7}
-    assert _trip(remind, 7) == (7, "hello", print)
-    assert _trip(remind, 7, extra=[1]) == (7, "hello", [1])
+    assert trip(remind, 7) == (7, "hello", print)
+    assert trip(remind, 7, extra=[1]) == (7, "hello", [1])
 
 
 def test_a_handler_without_parameters_takes_nothing() -> None:
@@ -242,7 +235,7 @@ def test_a_handler_without_parameters_takes_nothing() -> None:
         return "tock"
 
     assert Signature(tick, "work").payload((), {}, LIMIT) == "{}"
-    assert _trip(tick) == "tock"
+    assert trip(tick) == "tock"
     with pytest.raises(InvalidPayload, match="takes 0 positional arguments"):
         Signature(tick, "work").payload((1,), {}, LIMIT)
 
@@ -251,11 +244,11 @@ def test_a_handler_of_any_keywords_gets_them_as_they_are_stored() -> None:
     def collect(kind: Colour, **rest: Any) -> tuple[Any, ...]:
         return kind, rest
 
-    assert _trip(collect, Colour.RED, a=1, b={"c": MOMENT}) == (
+    assert trip(collect, Colour.RED, a=1, b={"c": MOMENT}) == (
         Colour.RED,
         {"a": 1, "b": {"c": "2030-01-02T03:04:05.000006Z"}},
     )
-    assert _trip(collect, kind=Colour.BLUE) == (Colour.BLUE, {})
+    assert trip(collect, kind=Colour.BLUE) == (Colour.BLUE, {})
     with pytest.raises(InvalidPayload, match="nan"):
         Signature(collect, "work").payload((Colour.RED,), {"a": math.nan}, LIMIT)
 
@@ -267,61 +260,6 @@ def test_arguments_without_names_cannot_be_stored() -> None:
         Signature(collect, "work")
 
 
-def _annotated(first: int, claimed: Job, last: int = 2) -> tuple[Any, ...]:
-    return first, claimed.token, last
-
-
-def _named(job, value: int = 3):  # type: ignore[no-untyped-def]
-    return job.token, value
-
-
-def _bare(value, other=2):  # type: ignore[no-untyped-def]
-    return value, other
-
-
-def _keyword(value: int, *, job: Job) -> tuple[Any, ...]:
-    return job.token, value
-
-
-def _no_job(job: str) -> str:
-    return job
-
-
-@pytest.mark.parametrize(
-    ("function", "kwargs", "expected"),
-    [
-        (_annotated, {"first": 1}, (1, 7, 2)),
-        (_named, {}, (7, 3)),
-        (_keyword, {"value": 1}, (7, 1)),
-        (_bare, {"value": 1}, (1, 2)),
-        (_no_job, {"job": "carpenter"}, "carpenter"),
-    ],
-)
-def test_a_handler_gets_its_job_where_it_asks_for_one(function: Any, kwargs: Any, expected: Any) -> None:
-    assert _trip(function, **kwargs) == expected
-
-
-def test_the_place_of_the_job_is_not_counted_among_the_arguments() -> None:
-    assert _trip(_annotated, 1, 5) == (1, 7, 5)
-    with pytest.raises(InvalidPayload, match="'claimed' of task 'work' is unknown"):
-        Signature(_annotated, "work").payload((1,), {"claimed": 5}, LIMIT)
-
-
-@pytest.mark.parametrize("payload", ["{}", "[1,2]", "null", '"text"', '{"a":1}'])
-def test_a_handler_of_the_job_alone_takes_any_payload(payload: str) -> None:
-    def handle(job: Job) -> Any:
-        return job.payload
-
-    assert Signature(handle, "work").call(handle, a_job(payload=payload)) == decode(payload)
-
-
-def test_a_handler_of_the_job_alone_may_be_enqueued_with_any_names() -> None:
-    def handle(job: Job) -> Any:
-        return job.payload
-
-    assert _trip(handle, a=1, b=["x"]) == {"a": 1, "b": ["x"]}
-
-
 def _unresolvable(value: Unknown, job: Job) -> tuple[Any, ...]:
     return value, job.token
 
@@ -331,8 +269,8 @@ def _lowercase_job(value: Unknown, job: Unknown) -> tuple[Any, ...]:
 
 
 def test_annotations_only_a_type_checker_knows_are_taken_as_plain_json() -> None:
-    assert _trip(_unresolvable, {"a": [1]}) == ({"a": [1]}, 7)
-    assert _trip(_lowercase_job, 1, 2) == (1, 2)
+    assert trip(_unresolvable, {"a": [1]}) == ({"a": [1]}, 7)
+    assert trip(_lowercase_job, 1, 2) == (1, 2)
 
 
 @dataclass
@@ -360,7 +298,7 @@ class Handler:
 )
 def test_whatever_can_be_called_can_be_a_handler(function: Any, expected: Any) -> None:
     argument = "c" if isinstance(expected, tuple) else "value"
-    assert _trip(function, **{argument: 7}) == expected
+    assert trip(function, **{argument: 7}) == expected
 
 
 def test_annotations_that_cannot_be_checked_are_refused_with_the_reason() -> None:
@@ -377,19 +315,8 @@ def test_plain_arguments_survive_whatever_they_are(anything: Any, number: int, t
     def take_flat(number: int, text: str) -> tuple[Any, ...]:
         return number, text
 
-    assert _trip(take, anything, number, text) == (anything, number, text)
-    assert _trip(take_flat, number, text=text) == (number, text)
-
-
-@pytest.mark.parametrize("value", [math.nan, 2**60, "\x00", []])
-def test_a_handler_of_the_job_alone_is_stored_no_dirtier_than_others(value: Any) -> None:
-    def only(job: Job) -> None: ...
-
-    nested: Any = value
-    for _ in range(100 if isinstance(value, list) else 0):
-        nested = [nested]
-    with pytest.raises(InvalidPayload):
-        Signature(only, "only").payload((), {"x": nested}, LIMIT)
+    assert trip(take, anything, number, text) == (anything, number, text)
+    assert trip(take_flat, number, text=text) == (number, text)
 
 
 def test_what_holds_itself_is_refused_in_words() -> None:
