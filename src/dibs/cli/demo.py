@@ -7,62 +7,62 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from dibs.cli import output
+from dibs.cli.grammar import command, option, pass_target
+from dibs.cli.tables import Column, Word, grid, state
+from dibs.cli.target import Target
 from dibs.messages import say
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from dibs.cli.demo_story import Story
 
 _LINES = 12
 _FRAME = 0.1
-_COLUMNS = ("ready", "running", "scheduled", "retrying")
+_LIVE = ("ready", "running", "scheduled", "retrying")
 
 
-@click.command(help=say("demo.help"))
-@click.option("--url", help=say("demo.url"))
-@click.option("--plain", is_flag=True, help=say("demo.plain"))
-def demo(url: str | None, plain: bool) -> None:
+@command("demo", examples=("dibs demo", "dibs demo --plain"), app=False)
+@option("--plain", key="option.plain", is_flag=True)
+@pass_target
+def demo(target: Target, plain: bool) -> None:
     """Run the demo in a folder of its own that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="dibs-demo-", ignore_cleanup_errors=True) as folder:
-        where = url or f"sqlite:///{Path(folder, 'demo.db')}"
+        where = target.url or f"sqlite:///{Path(folder, 'demo.db')}"
         os.environ["DIBS_DEMO_URL"] = where
-        sys.exit(_play(where, plain or not sys.stdout.isatty()))
+        _play(where, plain or not sys.stdout.isatty())
 
 
-def _play(url: str, plain: bool) -> int:
-    from rich.console import Console
-
+def _play(url: str, plain: bool) -> None:
     from dibs.cli.demo_story import Story
     from dibs.cli.demo_tasks import jobs
 
-    console = Console()
     lines: deque[str] = deque(maxlen=_LINES)
-    told = console.print if plain else lines.append
+    told = output.line if plain else lines.append
     story = Story(jobs, url, lambda text: told(f"{story.elapsed:5.1f} s  {text}"))
-    console.print(say("demo.intro", url=jobs.url))
+    output.line(say("demo.intro"))
     try:
         if plain:
             for _ in story.scenes():
                 time.sleep(_FRAME)
         else:
-            _show(console, story, lines)
+            _show(story, lines)
     finally:
         story.close()
-    console.print(_summary(story))
+    for line in _summary(story):
+        output.line(line)
     jobs.close()
-    return 0
 
 
-def _show(console: Console, story: Story, lines: deque[str]) -> None:
+def _show(story: Story, lines: deque[str]) -> None:
     from rich.live import Live
 
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=output.console(sys.stdout), auto_refresh=False) as live:
         for _ in story.scenes():
             live.update(_frame(story, lines), refresh=True)
             time.sleep(_FRAME)
@@ -72,39 +72,41 @@ def _show(console: Console, story: Story, lines: deque[str]) -> None:
 def _frame(story: Story, lines: deque[str]) -> RenderableType:
     from rich.console import Group
     from rich.panel import Panel
-    from rich.table import Table
 
-    stats = story.jobs.stats()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(say("demo.queue"))
-    for column in (*_COLUMNS, "done"):
-        table.add_column(say(f"demo.{column}"), justify="right")
-    live = {(row.queue, row.status): row.jobs for row in stats.live}
-    done: dict[str, int] = {}
-    for queue, _, number in stats.finished:
-        done[queue] = done.get(queue, 0) + number
-    for queue in sorted({row.queue for row in stats.live} | set(done)):
-        held = live.get((queue, "running"), 0) + live.get((queue, "claimed"), 0)
-        counts = [held if column == "running" else live.get((queue, column), 0) for column in _COLUMNS]
-        table.add_row(queue, *(_number(count) for count in counts), f"[green]{done.get(queue, 0):,}")
-    return Group(Panel(table, title=f"dibs · {story.elapsed:4.1f} s", border_style="blue"), "\n".join(lines))
+    title = f"dibs demo · {story.elapsed:4.1f} s"
+    columns = [Column(say("title.queue")), *(Column(state(name), right=True) for name in (*_LIVE, "completed"))]
+    return Group(Panel(grid(columns, _rows(story)), title=title, border_style="blue"), "\n".join(lines))
 
 
-def _number(count: int) -> str:
-    return f"{count:,}" if count else "[dim]·"
+def _rows(story: Story) -> list[list[Word]]:
+    """How many jobs of each queue are in which state. What is claimed is as good as running."""
+    counts = story.jobs.stats()
+    numbers: dict[tuple[str, str], int] = {}
+    for lane in counts.live:
+        key = lane.queue, "running" if lane.status == "claimed" else lane.status
+        numbers[key] = numbers.get(key, 0) + lane.jobs
+    numbers |= {(queue, status): jobs for queue, status, jobs in counts.finished}
+    return [
+        [Word(queue), *(_number(numbers.get((queue, name), 0), name) for name in (*_LIVE, "completed"))]
+        for queue in sorted({queue for queue, _ in numbers})
+    ]
 
 
-def _summary(story: Story) -> str:
+def _number(count: int, name: str) -> Word:
+    word = Word(f"{count:,}" if count else "·")
+    word.colour = state(name).colour if count else "dim"
+    return word
+
+
+def _summary(story: Story) -> Iterator[str]:
     """What happened, and what to try next."""
-    finished = story.finished()
-    kept = sum(finished.values())
-    verdict = "demo.nothing_lost" if kept == story.enqueued else "demo.lost"
-    text = [say(verdict, enqueued=f"{story.enqueued:,}", finished=f"{kept:,}", seconds=f"{story.elapsed:.0f}")]
+    kept, seconds = sum(story.finished().values()), round(story.elapsed)
+    whole = kept == story.enqueued
+    yield say("demo.nothing_lost" if whole else "demo.lost", enqueued=story.enqueued, finished=kept, seconds=seconds)
     for hero in story.heroes:
         record = story.jobs.get(hero.handle.id)
         for error in record.errors:
-            text.append(say("demo.attempt_failed", name=hero.name, attempt=error.attempt, error=error.message))
-        text.append(say("demo.ended", name=hero.name, status=record.status, attempt=record.attempts))
-    text.append(say("demo.rate", rate=f"{story.burst_rate:,.0f}"))
-    text.append(say("demo.next"))
-    return "\n".join(text)
+            yield "  " + say("demo.attempt_failed", name=hero.name, attempt=error.attempt, error=error.message)
+        yield "  " + say("demo.ended", name=hero.name, status=state(record.status), attempt=record.attempts)
+    yield "  " + say("demo.rate", rate=f"{story.burst_rate:,.0f}")
+    yield say("demo.next")

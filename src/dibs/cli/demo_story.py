@@ -9,15 +9,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dibs.cli import demo_tasks as shop
+from dibs.cli.problems import problem
 from dibs.door.dibs import Dibs
 from dibs.door.handle import Handle
+from dibs.errors import DibsError
 from dibs.messages import say
 from dibs.model.status import Status
 
-BURST = 5_000
+BURST = 40_000
 LEASE = "2s"
 """Short, so that what the killed worker held comes back while one watches; the default is a minute."""
 DEADLINE = 50.0
@@ -116,13 +119,22 @@ class Story:
         return all(hero.handle.status().final for hero in self.heroes)
 
     def _empty(self) -> bool:
-        return not self.jobs.stats().live
+        return self._at_most(0)
+
+    def _at_most(self, jobs: int) -> bool:
+        return self._left() <= jobs
+
+    def _left(self) -> int:
+        return sum(lane.jobs for lane in self.jobs.stats().live)
 
     def _burst(self) -> Iterator[None]:
         started = time.monotonic()
         self.jobs.enqueue_many([shop.count.job(n) for n in range(BURST)])
         self.enqueued += BURST
-        self._tell(say("demo.burst", number=f"{BURST:,}"))
+        self._tell(say("demo.burst", number=BURST))
+        for left in (BURST * 3 // 4, BURST // 2, BURST // 4):
+            yield from self._until(partial(self._at_most, left))
+            self._tell(say("demo.burst_left", left=self._left()))
         yield from self._until(self._empty)
         self.burst_rate = BURST / (time.monotonic() - started)
         self._tell(say("demo.burst_done", rate=f"{self.burst_rate:,.0f}"))
@@ -130,7 +142,7 @@ class Story:
     def _until(self, done: Callable[[], bool]) -> Iterator[None]:
         while not done():
             if self.elapsed > DEADLINE:
-                raise TimeoutError(say("demo.too_slow", seconds=f"{DEADLINE:.0f}"))
+                raise problem(DibsError, "demo-too-slow", seconds=round(DEADLINE))
             self._watch()
             yield
         self._watch()

@@ -85,6 +85,7 @@ GROUPS: dict[str, dict[str, int]] = {
         "queue-paused": WARNING,
         "mixed-versions": WARNING,
         "bench-runs": CONFLICT,
+        "demo-too-slow": FAILED,
     },
     "terminal": {
         "confirmation-needed": USAGE,
