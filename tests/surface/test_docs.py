@@ -42,7 +42,14 @@ def _programs() -> Iterator[object]:
                 yield pytest.param(found, codes, id=f"{found.name}-{section.title or 'beginning'}")
 
 
-@pytest.mark.parametrize(("found", "codes"), list(_programs()))
+def _whole_pages() -> Iterator[object]:
+    for found in pages():
+        codes = [code for section in found.sections() for code in section.codes if code.language in RUN]
+        if len({id(section) for section in found.sections() if section.codes}) > 1 and codes:
+            yield pytest.param(found, codes, id=f"{found.name}-from top to bottom")
+
+
+@pytest.mark.parametrize(("found", "codes"), [*_programs(), *_whole_pages()])
 def test_the_code_of_a_page_runs_as_it_is_written(
     found: Page, codes: list[Code], tmp_path: Path, open_database: Open
 ) -> None:
