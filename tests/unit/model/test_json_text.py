@@ -168,7 +168,7 @@ def test_plain_arguments_are_written_the_same_in_the_short_way(value: dict[str, 
     assert encode_plain(value, tuple(value.values()), 10_000) == encode(value)
 
 
-@pytest.mark.parametrize("value", ["\x00", "x" * 100, msgspec.Raw(b"1")], ids=repr)
+@pytest.mark.parametrize("value", ["\x00", "x" * 100, msgspec.Raw(b"1")], ids=["nul", "long", "raw"])
 def test_what_needs_a_closer_look_is_not_written_in_the_short_way(value: Any) -> None:
     assert encode_plain({"a": value}, (value,), 50) is None
 
