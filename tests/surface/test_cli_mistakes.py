@@ -16,6 +16,9 @@ import psycopg
 import pytest
 
 from dibs import Dibs
+from dibs.cli.plainer import plainer
+from dibs.cli.problems import code_of, exit_code, words
+from dibs.errors import DatabaseMissing, DatabaseUnreachable
 from dibs.messages import catalogue
 from tests.support.databases import Database, Postgres
 from tests.surface.terminal import SHOP, Terminal
@@ -91,6 +94,36 @@ def test_mistake_the_server_does_not_answer(terminal: Terminal) -> None:
     _told(terminal, "database-unreachable", "job", "list", "--url", "postgresql://postgres@127.0.0.1:1/x", code=5)
 
 
+def test_mistake_the_url_names_a_driver(terminal: Terminal) -> None:
+    said = _told(terminal, "url-with-driver", "job", "list", "--url", "postgresql+psycopg://h/x", code=2)
+    assert "Write postgresql://" in said
+
+
+@pytest.mark.parametrize(
+    ("theirs", "code", "shown"),
+    [
+        ('FATAL: password authentication failed for user "ann"', "login-refused", 'failed for user "ann"'),
+        ('FATAL: role "ann" does not exist', "login-refused", 'h:5432: role "ann" does not exist'),
+        ("Connection refused Is the server running on that host", "database-unreachable", "h:5432: Connection refused"),
+        ('FATAL: database "shop" does not exist', "database-missing", "Create it first: createdb shop"),
+    ],
+)
+def test_what_the_driver_says_is_told_in_few_words(theirs: str, code: str, shown: str) -> None:
+    said = f'connection failed: connection to server at "h", port 5432 failed: {theirs}'
+    kind = DatabaseMissing if "database " in theirs else DatabaseUnreachable
+    plain = plainer(kind(f"{said}.", "Create it first: createdb NAME"))
+    cause, remedy = words(plain)
+    assert (code_of(plain), exit_code(plain)) == (code, 5)
+    assert shown in f"{cause} {remedy}"
+    assert "connection" not in cause
+
+
+def test_mistake_the_user_is_unknown(terminal: Terminal, postgres: Postgres) -> None:
+    parts = urlsplit(postgres.url)
+    url = parts._replace(netloc=f"nobody:wrong@{parts.hostname}:{parts.port}").geturl()
+    assert len(_told(terminal, "login-refused", "job", "list", "--url", url, code=5).splitlines()) == 3
+
+
 def test_mistake_the_database_is_missing(terminal: Terminal, postgres: Postgres) -> None:
     url = urlsplit(postgres.url)._replace(path="/nowhere").geturl()
     assert "createdb" in _told(terminal, "database-missing", "job", "list", "--url", url, code=5)
@@ -115,7 +148,7 @@ def test_mistake_the_schema_is_old(terminal: Terminal, postgres: Postgres) -> No
         assert "dibs db migrate" in _told(terminal, "schema-outdated", "health", "--url", postgres.url, code=6)
         said = terminal.run("worker", "run", "--url", postgres.url, code=6).err
         assert "[schema-outdated]" in said
-        postgres.query("insert into dibs.migration (version, name, checksum) values (9999, 'later', 'x')")
+        postgres.query("insert into dibs.migration (version, name, checksum, needs) values (9999, 'later', 'x', 9999)")
         _told(terminal, "schema-too-new", "health", "--url", postgres.url, code=6)
     finally:
         postgres.query("delete from dibs.migration; insert into dibs.migration select * from kept; drop table kept")

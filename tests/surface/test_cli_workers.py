@@ -122,6 +122,23 @@ def test_workers_of_two_versions_are_a_warning(terminal: Terminal, door: Dibs, d
         assert "[mixed-versions]" in terminal.run("worker", "list").err
 
 
+def test_a_worker_that_is_silent_is_called_lost(terminal: Terminal, door: Dibs, database: Database) -> None:
+    door.enqueue("greet", {"name": "x"}, queue="mail")
+    with terminal.start("worker", "run", "--queues", "mail") as worker:
+        wait_until(door.workers, "the worker to be heard of", PATIENCE)
+        worker.kill()
+        worker.wait(PATIENCE)
+    past = "beat_at - 30 * 1000000" if "sqlite" in database.url else "beat_at - interval '30 seconds'"
+    database.query(f"update {database.table('worker')} set beat_at = {past}")
+    assert "[worker-lost]" in terminal.run("worker", "list").err
+    assert terminal.run("worker", "list", "--json").json["workers"][0]["lost"] is True
+    assert "[worker-lost]" in terminal.run("health", "--queue", "mail", code=1).err
+    assert ("warning", "worker-lost") in [
+        (item["verdict"], item["code"]) for item in terminal.run("check", "--json").json["checks"]
+    ]
+    assert "lost" in terminal.run("worker", "list").lines[1].split()
+
+
 def test_a_terminated_worker_hands_back_what_it_holds(small: Terminal) -> None:
     small.write("jobs.py", SHOP + HANG)
     job_id = small.run("enqueue", "hang").out.strip()

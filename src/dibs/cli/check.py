@@ -138,6 +138,8 @@ def _workers(door: Dibs) -> Iterator[Finding]:
     versions = sorted({worker.version for worker in workers})
     if len(versions) > 1:
         yield _warning("workers", "mixed-versions", versions=", ".join(versions))
+    for worker in filter(lost, door.workers()):
+        yield _warning("workers", "worker-lost", worker=worker.id, silent=output.span(worker.silent_for))
     if unserved:
         yield _warning("workers", "no-worker", queue=", ".join(unserved))
     elif workers:
@@ -149,5 +151,8 @@ def _warning(name: str, code: str, /, **values: object) -> Finding:
 
 
 def _failed(name: str, error: DibsError) -> Finding:
-    cause, remedy = words(error)
-    return Finding(name, "failed", cause, code_of(error), remedy, exit_code(error))
+    from dibs.cli.plainer import plainer
+
+    plain = plainer(error)
+    cause, remedy = words(plain)
+    return Finding(name, "failed", cause, code_of(plain), remedy, exit_code(plain))

@@ -29,8 +29,10 @@ GROUPS: dict[str, dict[str, int]] = {
     },
     "database": {
         "invalid-url": USAGE,
+        "url-with-driver": USAGE,
         "driver-missing": UNREACHABLE,
         "database-unreachable": UNREACHABLE,
+        "login-refused": UNREACHABLE,
         "database-missing": UNREACHABLE,
         "file-missing": UNREACHABLE,
         "no-rights": FAILED,

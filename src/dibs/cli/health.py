@@ -18,7 +18,7 @@ from dibs.messages import say
 @pass_target
 def health(target: Target, queues: tuple[str, ...], as_json: bool) -> int:
     """For probes: the exit code tells."""
-    from dibs.cli.serving import serving
+    from dibs.cli.serving import lost, serving
 
     door = target.door(imports=False)
     started = time.monotonic()
@@ -27,6 +27,8 @@ def health(target: Target, queues: tuple[str, ...], as_json: bool) -> int:
     unserved = [known_queue(door, name) for name in queues if not serving(door, name)]
     if as_json:
         output.document({"ok": not unserved, "url": door.url, "latency": round(latency, 4), "unserved": unserved})
+    for worker in filter(lost, door.workers()):
+        output.warn("worker-lost", worker=worker.id, silent=output.span(worker.silent_for))
     for name in unserved:
         output.warn("no-worker", queue=name)
     if unserved:

@@ -55,15 +55,16 @@ def words(error: DibsError) -> tuple[str, str]:
     code = code_of(error)
     if error.data.get("told") or language() == "en" or not knows(f"error.{code}.cause"):
         return error.cause, error.remedy
-    return f"{say(f'error.{code}.cause')} ({error.cause})", say(f"error.{code}.remedy")
+    return f"{say(f'error.{code}.cause')}（{error.cause}）", say(f"error.{code}.remedy")
 
 
 def tell(error: DibsError, debug: bool = False) -> int:
     """Print an error to standard error; answers its exit code."""
     from dibs.cli.output import complain
+    from dibs.cli.plainer import plainer
 
-    cause, remedy = words(error)
-    complain(cause, remedy, code_of(error))
+    plain = plainer(error)
+    complain(*words(plain), code_of(plain))
     if debug:
         _show_traceback(error)
     return exit_code(error)
