@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -235,15 +236,17 @@ def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
 
 
 @pytest.mark.parametrize("idle", [False, True], ids=["a new connection", "an idle connection"])
-@pytest.mark.parametrize("unique", [None, "key"])
+@pytest.mark.parametrize("statement", ["enqueue", "enqueue_and_ring", "enqueue_unique"])
 def test_an_enqueue_whose_answer_was_lost_stores_one_job(
-    postgres: Postgres, lose_answer: Lose, idle: bool, unique: str | None, dibs_on: Make
+    postgres: Postgres, lose_answer: Lose, idle: bool, statement: str, dibs_on: Make
 ) -> None:
     jobs = dibs_on(postgres.url)
     jobs.cancel(jobs.enqueue("mail").id)
-    armed = lose_answer(jobs, "enqueue" if unique is None else "enqueue_unique")
+    armed = lose_answer(jobs, statement)
     if idle:
         jobs.stats()
+    jobs._quiet_until = math.inf if statement == "enqueue" else 0.0
+    unique = "key" if statement == "enqueue_unique" else None
     handle = jobs.enqueue("mail", unique=unique)
     assert (armed, handle.created) == ([], True)
     assert postgres.query("select cast(id as text) from dibs.job") == [(handle.id,)]

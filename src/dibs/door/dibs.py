@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, overload
 
@@ -61,6 +62,7 @@ class Dibs(Enqueueing, Working, Operating):
         limit = settings.payload_limit(payload_limit)
         Door.__init__(self, str(settings.find("url", url).value), limit, clock)
         self._lanes_seen = set()
+        self._quiet_until = 0.0 if self.store.dialect.can.ring_sleepers else math.inf
         self._reaper = Reaper(self._call, self.store.dialect)
         self._reap_due = 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,6 +15,7 @@ from dibs.model.job import Enqueued, NewJob
 from dibs.model.names import check_name
 from dibs.model.options import EnqueueOptions, JobOptions
 from dibs.store import enqueue as operations
+from dibs.store.roll import QUIET
 from dibs.store.runner import Operation
 from dibs.store.sessions.recognise import recognise
 
@@ -29,6 +31,8 @@ class Enqueueing(Door):
     """Enqueue one, many, by name, and inside the caller's transaction."""
 
     _lanes_seen: operations.Lanes
+    _quiet_until: float
+    """Until then (of the monotonic clock) nobody sleeps, as far as is known, or nobody can be rung."""
 
     def enqueue(
         self, task: str, payload: Any = None, *, connection: Any = None, **options: Unpack[EnqueueOptions]
@@ -89,22 +93,25 @@ class Enqueueing(Door):
 
     def _enqueue(self, job: NewJob, connection: Any) -> Handle[Any]:
         job_id = new_id()
+        began = time.monotonic()
+        ring = began >= self._quiet_until
         if connection is not None:
-            return self._handle(self.store.call_on(connection, operations.enqueue(job, job_id)))
+            return self._handle(self.store.call_on(connection, operations.enqueue(job, job_id, ring)), began)
         if (job.options.queue, job.options.priority) not in self._lanes_seen:
             self._add_lanes((job,))
         dialect = self.store.dialect
         answer = self._surely(
-            lambda: operations.enqueue(job, job_id), lambda: operations.enqueue_again(dialect, job, job_id)
+            lambda: operations.enqueue(job, job_id, ring), lambda: operations.enqueue_again(dialect, job, job_id)
         )
         self.store.ring()
-        return self._handle(answer)
+        return self._handle(answer, began)
 
     async def _aenqueue(self, job: NewJob, connection: Any) -> Handle[Any]:
         if connection is None:
             return await self._in_thread(self._enqueue, job, None)
-        answer = await self.store.acall_on(connection, operations.enqueue(job, new_id()))
-        return self._handle(answer)
+        began = time.monotonic()
+        operation = operations.enqueue(job, new_id(), began >= self._quiet_until)
+        return self._handle(await self.store.acall_on(connection, operation), began)
 
     def _surely(self, first: Callable[[], Operation[T]], again: Callable[[], Operation[T]]) -> T:
         """Store something once, also when an answer is lost: every further try may find it stored already."""
@@ -124,8 +131,10 @@ class Enqueueing(Door):
             self._call(lambda: operations.add_lanes(new))
             self._lanes_seen |= new
 
-    def _handle(self, answer: Enqueued) -> Handle[Any]:
-        return Handle(cast("Dibs", self), *answer)
+    def _handle(self, answer: Enqueued, began: float) -> Handle[Any]:
+        if answer.quiet:
+            self._quiet_until = began + QUIET
+        return Handle(cast("Dibs", self), answer.id, answer.created, answer.replaced)
 
     def _handles(self, answers: list[Enqueued]) -> Sequence[Handle[Any]]:
         dibs = cast("Dibs", self)

@@ -141,7 +141,7 @@ class Handles(Sequence[Handle[Any]]):
         """One handle, or some."""
         if isinstance(place, slice):
             return Handles(self._dibs, self._answers[place])
-        return Handle(self._dibs, *self._answers[place])
+        return Handle(self._dibs, *self._answers[place][:3])
 
     def __len__(self) -> int:
         return len(self._answers)

@@ -32,11 +32,12 @@ class NewJob:
 
 
 class Enqueued(NamedTuple):
-    """The store's answer to an enqueue: which job it is and whether this call made it."""
+    """The store's answer to an enqueue: which job it is, whether this call made it, and whether nobody slept then."""
 
     id: str
     created: bool
     replaced: bool = False
+    quiet: bool = False
 
 
 class Row(NamedTuple):

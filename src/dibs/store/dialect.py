@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dibs.errors import DibsError
-from dibs.model.json_text import encode
+from dibs.model.json_text import write
 from dibs.store.statement import Block, load
 
 Clock = Callable[[], int]
@@ -71,12 +71,12 @@ class Bell(Protocol):
 
 def json_array(values: Sequence[Any]) -> str:
     """A list as a JSON array: how a batch travels to databases without arrays."""
-    return encode(list(values), "batch").decode()
+    return write(list(values)).decode()
 
 
 def json_columns(name: str, **columns: Sequence[Any]) -> dict[str, Any]:
     """A table of values as one JSON parameter, `name`: an array of rows."""
-    return {name: encode(list(zip(*columns.values(), strict=True)), "batch").decode()}
+    return {name: write(list(zip(*columns.values(), strict=True))).decode()}
 
 
 def pg_columns(_name: str, **columns: Sequence[Any]) -> dict[str, Any]:

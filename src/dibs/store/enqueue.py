@@ -21,13 +21,15 @@ CHUNK = 500
 """Jobs of one piece of a bulk load."""
 
 
-def enqueue(job: NewJob, job_id: str) -> Operation[Enqueued]:
-    """Store one job. With a unique key, the answer may be the live job that already has it."""
-    options = job.options
-    if options.unique is not None:
+def enqueue(job: NewJob, job_id: str, ring: bool) -> Operation[Enqueued]:
+    """Store one job, and ring if somebody may sleep. With a unique key, the answer may be the live job that has it."""
+    if job.options.unique is not None:
         return (yield from _enqueue_unique(job, job_id))
-    yield sql("enqueue", **_values(job, job_id))
-    return Enqueued(job_id, True)
+    if not ring:
+        yield sql("enqueue", **_values(job, job_id))
+        return Enqueued(job_id, True)
+    rows: Rows = yield sql("enqueue_and_ring", **_values(job, job_id))
+    return Enqueued(job_id, True, quiet=rows[0][0] is None)
 
 
 def enqueue_again(dialect: Dialect, job: NewJob, job_id: str) -> Operation[Enqueued]:
@@ -61,7 +63,7 @@ def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequ
     if bulk and dialect.can.load_in_bulk and all(options.plain for options in _distinct(jobs)):
         yield Copy("copy_jobs", _copy_chunks(jobs, ids), _COLUMNS)
         yield sql("ring")
-        return cast("list[Enqueued]", list(zip(ids, repeat(True), repeat(False), strict=False)))
+        return cast("list[Enqueued]", list(zip(ids, repeat(True), repeat(False), repeat(False), strict=False)))
     answers = [Enqueued(job_id, True) for job_id in ids]
     plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
     if len(plain) < len(jobs) or len(plain) > BATCH:

@@ -10,6 +10,10 @@ from dibs.model.json_text import decode
 from dibs.store.runner import Operation
 from dibs.store.statement import Rows, sql
 
+QUIET = 0.05
+"""Seconds a producer believes what it was told, that nobody sleeps. A worker that falls asleep looks out for twice
+as long for what is not rung for."""
+
 
 class Presence(NamedTuple):
     """What a worker tells of itself."""

@@ -23,7 +23,9 @@ def _many(jobs: list[NewJob], bulk: bool = True, replies: Replies | None = None,
 
 
 def test_a_job_without_a_key_is_one_statement_with_all_it_needs() -> None:
-    found = drive(enqueue(a_new_job("[1]", "send", queue="mail", priority=3, delay=5, max_attempts=2, extra="{}"), "a"))
+    found = drive(
+        enqueue(a_new_job("[1]", "send", queue="mail", priority=3, delay=5, max_attempts=2, extra="{}"), "a", False)
+    )
     assert found.answer == Enqueued("a", True)
     assert found.names == ["enqueue"]
     assert found.params("enqueue") == {
@@ -39,9 +41,17 @@ def test_a_job_without_a_key_is_one_statement_with_all_it_needs() -> None:
     }
 
 
+@pytest.mark.parametrize(("rows", "quiet"), [([(None,)], True), ([(False,)], False)], ids=["nobody", "somebody"])
+def test_who_does_not_know_whether_somebody_sleeps_rings_and_is_told(rows: Any, quiet: bool) -> None:
+    found = drive(enqueue(a_new_job(), "a", True), {"enqueue_and_ring": rows})
+    assert found.names == ["enqueue_and_ring"]
+    assert found.answer == Enqueued("a", True, quiet=quiet)
+
+
 @pytest.mark.parametrize("on_conflict", ["existing", "skip", "raise", "replace"])
 def test_a_free_key_is_taken_whatever_was_to_be_done_otherwise(on_conflict: str) -> None:
-    found = drive(enqueue(a_new_job(unique="key", on_conflict=on_conflict), "a"), {"enqueue_unique": [("a", 0)]})
+    job = a_new_job(unique="key", on_conflict=on_conflict)
+    found = drive(enqueue(job, "a", False), {"enqueue_unique": [("a", 0)]})
     assert found.answer == Enqueued("a", True)
     assert found.names[-1] == "enqueue_unique"
     assert found.params("enqueue_unique")["unique_key"] == "key"
@@ -49,7 +59,9 @@ def test_a_free_key_is_taken_whatever_was_to_be_done_otherwise(on_conflict: str)
 
 @pytest.mark.parametrize("on_conflict", ["existing", "skip"])
 def test_the_holder_of_a_key_is_the_answer(on_conflict: str) -> None:
-    found = drive(enqueue(a_new_job(unique="key", on_conflict=on_conflict), "a"), {"enqueue_unique": [("holder", 0)]})
+    found = drive(
+        enqueue(a_new_job(unique="key", on_conflict=on_conflict), "a", False), {"enqueue_unique": [("holder", 0)]}
+    )
     assert found.answer == Enqueued("holder", False)
     assert found.names == ["enqueue_unique"]
 
@@ -57,7 +69,7 @@ def test_the_holder_of_a_key_is_the_answer(on_conflict: str) -> None:
 def test_the_holder_of_a_key_is_named_in_the_error() -> None:
     with pytest.raises(Duplicate, match="'key' of queue 'mail' belongs to job holder") as raised:
         drive(
-            enqueue(a_new_job(queue="mail", unique="key", on_conflict="raise"), "a"),
+            enqueue(a_new_job(queue="mail", unique="key", on_conflict="raise"), "a", False),
             {"enqueue_unique": [("holder", 0)]},
         )
     assert raised.value.data == {"id": "holder"}
@@ -66,7 +78,7 @@ def test_the_holder_of_a_key_is_named_in_the_error() -> None:
 @pytest.mark.parametrize(("rows", "replaced"), [([("holder",)], True), ([], False)], ids=["waiting", "held"])
 def test_a_replacement_changes_the_waiting_job_in_one_transaction(rows: Any, replaced: bool) -> None:
     found = drive(
-        enqueue(a_new_job("[2]", unique="key", on_conflict="replace"), "a"),
+        enqueue(a_new_job("[2]", unique="key", on_conflict="replace"), "a", False),
         {"enqueue_unique": [("holder", 0)], "replace_waiting": rows},
     )
     assert found.answer == Enqueued("holder", False, replaced)

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from dibs.store.roll import QUIET
 from dibs.worker import sleeper as module
 from dibs.worker.line import Line
 from dibs.worker.options import check
-from dibs.worker.sleeper import ALARM, BELL_POLL, FAST, LULL, SLOW, Sleeper
+from dibs.worker.sleeper import ALARM, BELL_POLL, FAST, LULL, SLOW, VIGIL, Sleeper
 from tests.support.clock import FakeMonotonic
 from tests.unit.fakes import drive
 
@@ -60,8 +61,20 @@ def test_after_a_lull_the_worker_asks_to_be_rung_and_looks_once_more(time: FakeM
     time.now += AFTER_A_LULL
     assert sleeper.idle(None) == 0.0
     assert line.spans == [ALARM]
+    time.now += VIGIL
     assert sleeper.idle(None) == BELL_POLL
     assert line.spans == [ALARM]
+
+
+def test_a_worker_that_falls_asleep_polls_on_until_every_producer_knows(time: FakeMonotonic) -> None:
+    sleeper = _sleeper(FakeLine(), can_hear=True, rings=True)
+    time.now += AFTER_A_LULL
+    sleeper.idle(None)
+    assert VIGIL >= 2 * QUIET
+    time.now += VIGIL - 0.001
+    assert sleeper.idle(None) == FAST
+    time.now += 0.001
+    assert sleeper.idle(None) == BELL_POLL
 
 
 def test_the_wish_to_be_rung_is_renewed_before_it_runs_out(time: FakeMonotonic) -> None:

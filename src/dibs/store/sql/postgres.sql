@@ -12,7 +12,16 @@
 -- ENQUEUE
 
 -- name: enqueue
--- One new job. Rings the bell if somebody sleeps: PostgreSQL delivers a notification only after the commit.
+-- One new job.
+insert into dibs.job (id, queue, task, priority, payload, max_attempts, options, available_at)
+values (cast(cast(:id as text) as uuid), :queue, :task, :priority, cast(cast(:payload as text) as jsonb),
+        cast(:max_attempts as integer), cast(cast(:options as text) as jsonb),
+        greatest(:now, coalesce(dibs.instant(cast(:run_at as bigint)),
+                                :now + coalesce(cast(:delay as bigint), 0) * interval '1 microsecond')))
+
+-- name: enqueue_and_ring
+-- One new job, and a ring if somebody sleeps: PostgreSQL delivers a notification only after the commit. Answers null
+-- if nobody does.
 insert into dibs.job (id, queue, task, priority, payload, max_attempts, options, available_at)
 values (cast(cast(:id as text) as uuid), :queue, :task, :priority, cast(cast(:payload as text) as jsonb),
         cast(:max_attempts as integer), cast(cast(:options as text) as jsonb),

@@ -10,7 +10,7 @@
 
 -- name: enqueue
 -- One new job.
--- differs: no bell: other processes see the commit by the data version of the file.
+-- differs: only the wording of casts. (Other processes see the commit by the data version of the file.)
 insert into dibs_job (id, queue, task, priority, payload, max_attempts, options, available_at, created_at)
 values (:id, :queue, :task, :priority, :payload, :max_attempts, :options,
         max(:now, coalesce(:run_at, :now + coalesce(:delay, 0))), :now)
@@ -141,12 +141,9 @@ select j.id, :now, j.available_at, j.claimed_at,
        j.payload, e.value ->> 3, j.options
   from json_each(:ended) e
   cross join dibs_job j on j.id = e.value ->> 0 and j.token = e.value ->> 1 and j.lease_until is not null
--- then:
-delete from dibs_job
- where id in (select e.value ->> 0 from json_each(:ended) e
-               cross join dibs_job j on j.id = e.value ->> 0 and j.token = e.value ->> 1
-                                    and j.lease_until is not null)
 returning id
+-- then:
+delete from dibs_job where id in (select value from json_each(:found))
 
 -- name: count_crashes
 -- Jobs that end because their last holder was lost: the crash that ends them counts too, and a new token keeps
