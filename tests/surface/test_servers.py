@@ -169,7 +169,9 @@ async def _cipher(driver: ModuleType, account: dict[str, Any]) -> str:
     async with connection.cursor() as cursor:
         await cursor.execute("show status like 'Ssl_cipher'")
         found = await cursor.fetchone()
+    transport = connection._writer.transport if driver is aiomysql else connection._transport
     await connection.ensure_closed()
+    transport.abort()  # with TLS it would wait for the server's farewell, which may come after the loop has ended
     return str(found[1])
 
 
