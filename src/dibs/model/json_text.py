@@ -13,6 +13,7 @@ from dibs.errors import InvalidPayload, PayloadTooLarge
 
 DEPTH_LIMIT = 64
 SAFE_INTEGER = 2**53
+_NUL = b"\\u0000"
 _LONG_NUMBER = re.compile(rb"[1-9]\d{15}")
 
 decode = msgspec.json.Decoder().decode
@@ -55,7 +56,7 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
 def encode_plain(value: Any, parts: tuple[Any, ...], limit: int) -> bytes | None:
     """`encode` for a few plain `parts` whose types are about to be checked; None where a closer look is due."""
     text = _encode(value)
-    if len(text) > limit or b"\\u0000" in text or msgspec.Raw in map(type, parts):
+    if len(text) > limit or text.find(_NUL) >= 0 or (parts and msgspec.Raw in map(type, parts)):
         return None
     return text
 
@@ -78,7 +79,7 @@ def _suspect(text: bytes) -> bool:
     """Whether a close look is due: cheap signs of what `_inspect` refuses (NaN is written as null)."""
     return (
         b"null" in text
-        or b"\\u0000" in text
+        or _NUL in text
         or text.count(b"[") + text.count(b"{") > DEPTH_LIMIT
         or _LONG_NUMBER.search(text) is not None
     )

@@ -48,6 +48,8 @@ class Signature:
         flat = bool(fields) and all(hints.get(p.name) in _FLAT for p in fields) and not self.open
         self._all = msgspec.defstruct("All", self._positional) if flat and not self._keywords else None
         """What binds arguments in C, if all are given."""
+        self._types = tuple(hints.get(name) for name in self._positional)
+        self._bounded = int in self._types
         self._decoder = _decoder(name, fields, hints, self.open)
         self._unpack = _getter(self._positional)
         self._order = tuple(p.name for p in parameters if p.kind in _FIXED)
@@ -57,10 +59,12 @@ class Signature:
     def payload(self, args: tuple[Any, ...], kwargs: dict[str, Any], limit: int) -> str:
         """The call's arguments as JSON, or `InvalidPayload` naming the argument that does not fit."""
         if self._all is not None:
+            exact = not kwargs and tuple(map(type, args)) == self._types
             try:
-                text = encode_plain(self._all(*args, **kwargs), (*args, *kwargs.values()), limit)
+                text = encode_plain(self._all(*args, **kwargs), () if exact else (*args, *kwargs.values()), limit)
                 if text is not None:
-                    self._decoder(text)
+                    if self._bounded or not exact:
+                        self._decoder(text)
                     return text.decode()
             except _MISFITS:
                 return self._carefully(args, kwargs, limit)  # which says what does not fit

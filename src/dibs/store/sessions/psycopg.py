@@ -10,11 +10,14 @@ from dibs.store.statement import Copy, Part, Rows
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+    from psycopg.pq.abc import PGresult
 
     from dibs.store.dialect import Dialect
 
 _IN_TRANSACTION = (1, 2, 3)
 """libpq's PQTRANS_ACTIVE, _INTRANS and _INERROR."""
+_COMMAND_OK = 1
+"""libpq's PGRES_COMMAND_OK."""
 
 
 def _tuple_row(_cursor: Any) -> Any:
@@ -78,6 +81,9 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
     def __init__(self, connection: Connection[Any], dialect: Dialect) -> None:
         super().__init__(connection, dialect)
         self._cursor = self.cursor()
+        self._pgconn = connection.pgconn
+        self._prepares = connection.prepare_threshold is not None
+        self._prepared: dict[str, bytes] = {}
 
     def cursor(self) -> Cursor[Any]:
         """The cursors of dibs' own connections are plain."""
@@ -85,9 +91,38 @@ class OwnPsycopgSession(OwnTransactions, PsycopgSession):
 
     def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text, always on one cursor: making one takes a third as long as sending a statement."""
+        if self._prepares and not (part.answers or part.fresh):
+            self._tell(part, params)
+            return []
         text, _ = part.compiled("pyformat")
         self._cursor.execute(text.encode(), params, prepare=False if part.fresh else None)
         return self._cursor.fetchall() if part.answers else []
+
+    def command(self, text: str) -> None:
+        """Run it, past psycopg, which would forget all that is prepared whenever it saw a rollback."""
+        self._check(self._pgconn.exec_(text.encode()))
+
+    def _tell(self, part: Part, params: dict[str, Any]) -> None:
+        """Send what answers nothing, by libpq's own call: without a cursor, half of the client's time is saved.
+
+        The types of the parameters are what the statement makes of them, as with every other driver.
+        """
+        text, order = part.compiled("numeric_dollar")
+        name = self._prepared.get(text)
+        if name is None:
+            name = f"dibs_{len(self._prepared)}".encode()
+            self._check(self._pgconn.prepare(name, text.encode()))
+            self._prepared[text] = name
+        values: Any = [None if (value := params[key]) is None else str(value).encode() for key in order]
+        self._check(self._pgconn.exec_prepared(name, values))
+
+    def _check(self, result: PGresult) -> None:
+        if result.status == _COMMAND_OK:
+            return
+        from psycopg import OperationalError, errors
+
+        error = errors.error_from_result(result)
+        raise error if error.sqlstate else OperationalError(str(error))  # without a state it is libpq that complains
 
     def splits(self, request: Request) -> bool:
         """Where the default will not do, a statement must not be sent without its BEGIN."""

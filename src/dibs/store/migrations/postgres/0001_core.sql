@@ -25,6 +25,10 @@ $$;
 -- because the one expression {1,63} takes fifteen times as long.
 create domain dibs.name as text check (octet_length(value) <= 63 and value ~ '^[A-Za-z0-9_.-]+$');
 
+-- Also domains, because a CHECK of the table would be read anew, from its stored text, by every single insert.
+create domain dibs.tries as integer check (value between 1 and 1000);
+create domain dibs.key as text check (length(value) between 1 and 191);
+
 -- When a job is due: an instant that every driver and every language can hold.
 create domain dibs.moment as timestamptz
     check (value >= '1970-01-01 00:00:00+00' and value < '9999-01-01 00:00:00+00');
@@ -42,16 +46,14 @@ create table dibs.job (
     token            bigint      not null default 0,
     priority         integer     not null default 100,
     attempts         integer     not null default 0,
-    max_attempts     integer,
+    max_attempts     dibs.tries,
     crashes          integer     not null default 0,
     queue            dibs.name   not null default 'default',
     task             dibs.name   not null,
     worker_id        text,
-    unique_key       text,
+    unique_key       dibs.key,
     payload          jsonb       not null default '{}',
-    options          jsonb,
-    constraint job_max_attempts check (max_attempts between 1 and 1000),
-    constraint job_unique_key check (length(unique_key) between 1 and 191)
+    options          jsonb
 ) with (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02,
