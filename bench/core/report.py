@@ -25,17 +25,34 @@ def text(result: Result) -> str:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The table of the README: every figure that has a bar, then what it was compared with."""
+    """Every figure that has a bar, then what it was compared with."""
     lines = ["| measured | bar | figure | spread | also |", "|---|--:|--:|--:|---|"]
     for result in results:
         others = "; ".join(f"{found.name} {_number(found)}" for found in result.figures if found.bar is None)
-        barred = [found for found in result.figures if found.bar is not None]
-        for index, found in enumerate(barred or result.figures[:1]):
-            also = (others if barred else _rest(result)) if index == 0 else ""
-            mark = " **missed**" if found.reached is False else ""
-            cells = (f"{result.title}: {found.name}", found.bar or "", _number(found) + mark, _spread(found), also)
+        for index, found in enumerate(_told(result)):
+            also = (others if found.bar else _rest(result)) if index == 0 else ""
+            cells = (f"{result.title}: {found.name}", found.bar or "", _marked(found), _spread(found), also)
             lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
+
+
+def summary(results: Sequence[Result]) -> str:
+    """The table of the README: every figure that has a bar, with the rates behind it."""
+    lines = ["| measured | figure | bar | rates |", "|---|--:|--:|---|"]
+    for result in results:
+        rates = ", ".join(f"{found.name} {_number(found)}" for found in result.figures if found.unit == "jobs/s" and not found.bar)
+        for index, found in enumerate(found for found in _told(result) if found.bar):
+            cells = (f"{result.title}: {found.name}", _marked(found), found.bar, rates if index == 0 else "")
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def _told(result: Result) -> Sequence[Figure]:
+    return [found for found in result.figures if found.bar is not None] or result.figures[:1]
+
+
+def _marked(found: Figure) -> str:
+    return _number(found) + (" **missed**" if found.reached is False else "")
 
 
 def _rest(result: Result) -> str:
@@ -49,6 +66,18 @@ def save(file: Path, machine: Machine, results: Sequence[Result]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     told = {"machine": machine.as_json(), "results": kept}
     file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+def where(file: Path) -> str:
+    """What was measured on, in one sentence."""
+    told = json.loads(file.read_text())
+    machine, results = told["machine"], told["results"].values()
+    servers = sorted({result["server"] for result in results} - {"none"})
+    days = sorted({result["date"][:10] for result in results})
+    return (
+        f"{', '.join(servers)}, SQLite {machine['sqlite']} and Python {machine['python']}, all on one machine with "
+        f"{machine['cores']} cores ({machine['cpu']}) that others share, on {' and '.join(days)}"
+    )
 
 
 def load(file: Path) -> list[Result]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.core import report
 from chaos.sabotage import BUGS
 from dibs.door import settings as door_settings
 from dibs.model import duration, json_text, names, options, outcome
@@ -128,6 +129,19 @@ def sabotages() -> Table:
     yield ""
 
 
+MEASURED = ROOT / "bench/results/postgres18.json"
+
+
+def measured() -> Table:
+    """The figures for the README."""
+    yield from ("", f"{report.where(MEASURED)}:", "", report.summary(report.load(MEASURED)), "")
+
+
+def figures() -> Table:
+    """All figures of the same run."""
+    yield from ("", report.markdown(report.load(MEASURED)), "")
+
+
 MADE: dict[str, Callable[[], Table]] = {
     "rooms": rooms,
     "arrows": arrows,
@@ -137,6 +151,8 @@ MADE: dict[str, Callable[[], Table]] = {
     "commands": commands,
     "errors": errors,
     "sabotages": sabotages,
+    "measured": measured,
+    "figures": figures,
 }
 
 
@@ -152,7 +168,7 @@ def made_parts(text: str) -> list[str]:
 
 def main() -> None:
     """Write every page anew whose made parts have changed."""
-    for path in sorted((ROOT / "docs").rglob("*.md")):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text(encoding="utf-8")
         if renewed(text) != text:
             path.write_text(renewed(text), encoding="utf-8")
