@@ -18,6 +18,9 @@ BUSY_LOOK = 1.0
 IDLE_LOOK = 0.25
 """Seconds between two short looks at least, while there is work in the lane and while there is none."""
 
+LIVELY = 10.0
+"""Seconds an empty lane is still peeked at whenever any is. After that, when there is time for it."""
+
 Look: TypeAlias = Literal["short", "full"]
 
 
@@ -36,6 +39,16 @@ class Lane:
     mark_id: str = NIL
     short_due: float = 0.0
     full_due: float = 0.0
+    empty_since: float | None = None
+    """When, by the worker's clock, it was first found empty; None while there is work, or nobody has looked yet."""
+    next_due: float | None = None
+    """When, by the worker's clock, the first job that waits for its time will be due; None if none was seen."""
+
+    def lively(self, now: float) -> bool:
+        """Whether there was work a moment ago, or some is due now."""
+        if self.empty_since is None or now - self.empty_since < LIVELY:
+            return True
+        return self.next_due is not None and now >= self.next_due
 
     def claimed(self, rows: Sequence[Row], backlog: bool = False) -> None:
         """Move the mark to the last job claimed.
@@ -45,6 +58,7 @@ class Lane:
         that committed late).
         """
         if rows:
+            self.empty_since = None
             at, last = rows[-1][7], rows[-1][0]
             if backlog or (at, last) > (self.mark_at, self.mark_id):
                 self.mark_at, self.mark_id = at, last
@@ -53,8 +67,10 @@ class Lane:
         """Move the mark back to a job that was handed back to its place."""
         self.mark_at, self.mark_id = min((self.mark_at, self.mark_id), (row[7], row[0]))
 
-    def found_empty(self, now: Micros) -> None:
+    def found_empty(self, now: Micros, at: float) -> None:
         """Nothing could be claimed up to `now`: the mark need not stay further behind than a short look."""
+        if self.empty_since is None:
+            self.empty_since = at
         if now - SHORT > self.mark_at:
             self.mark_at, self.mark_id = now - SHORT, NIL
 

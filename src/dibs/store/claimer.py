@@ -51,6 +51,7 @@ class Claimer:
         self._refresh_due = 0.0
         self._discover_due = 0.0
         self._look_due = 0.0
+        self._quiet_due = 0.0
         self._rung = False
         self._turn = 0
         self._hurried = True
@@ -92,15 +93,17 @@ class Claimer:
         self._rooms, self._innocents = dict(rooms), innocents
         if started >= self._refresh_due:
             self._refresh(started)
+        discovers = started >= self._discover_due  # also by a claimer that never runs dry
+        if discovers:
+            self._discover()
         jobs = self._visit(limit)
         if not jobs and thorough:
             self._refresh(started)
-            self._discover()
+            if not discovers:
+                self._discover()
             jobs = self._visit(limit, thorough=True)
         elif not jobs and self._rung and started >= self._look_due:
             jobs = self._look_around(limit, started)
-        elif not jobs and started >= self._discover_due:
-            self._discover()
         self._turn += 1
         self._hurried, self._rung = bool(jobs), False
         return jobs
@@ -138,27 +141,43 @@ class Claimer:
         return jobs
 
     def _promising(self, thorough: bool) -> list[Lane]:
-        """The lanes worth a claim, in order. While busy or just woken, all; else those a peek saw work in.
-
-        One statement peeks into all lanes; where it is time to look behind a mark, it does.
-        """
-        self.due_in = None
+        """The lanes worth a claim, in order. Few lanes are all tried while busy or just woken; else a peek tells."""
         lanes = claim_order(self.lanes, self._turn) if self._lanes else []
-        if not lanes or thorough or (self._hurried and len(lanes) <= MANY_LANES):
+        if len(lanes) <= MANY_LANES and (thorough or self._hurried):
+            self.due_in = None
             return lanes
+        return self._peeked(lanes, thorough) if lanes else []
+
+    def _peeked(self, lanes: list[Lane], thorough: bool) -> list[Lane]:
+        """The lanes that one statement sees work in; where it is time to look behind a mark, it does.
+
+        Lanes that have long been quiet are left out until there is time for them, unless somebody rang: a thousand
+        of them, most of them done with for good, must not slow down each claim of the one where work is.
+        """
         started = time.monotonic()
-        looks: list[Look | None] = [lane.look_due(started) for lane in lanes]
+        every = thorough or self._rung or started >= self._quiet_due
+        chosen = lanes if every else [lane for lane in lanes if lane.lively(started)]
+        ready = self._peek(chosen, started, thorough) if chosen else []
+        if every:
+            ended = time.monotonic()
+            self._quiet_due = ended + SHARE * (ended - started)
+        due = [lane.next_due for lane in lanes if lane.next_due is not None]
+        self.due_in = max(0.0, min(due) - started) if due else None
+        return ready
+
+    def _peek(self, lanes: list[Lane], started: float, thorough: bool) -> list[Lane]:
+        looks: list[Look | None] = [lane.look_due(started) or ("short" if thorough else None) for lane in lanes]
         starts = [_start(lane, look) for lane, look in zip(lanes, looks, strict=True)]
         seen = {glance.lane: glance for glance in self._call(lambda: operations.peek(self.dialect, lanes, starts))}
         cost = (time.monotonic() - started) / len(lanes)
-        due = [glance.due_in for glance in seen.values() if glance.due_in is not None]
-        self.due_in = min(due) / SECOND if due else None
         ready = []
         for lane, look in zip(lanes, looks, strict=True):
-            if seen[lane.queue, lane.priority].ready:
+            glance = seen[lane.queue, lane.priority]
+            lane.next_due = None if glance.due_in is None else started + glance.due_in / SECOND
+            if glance.ready:
                 ready.append(lane)
                 continue
-            lane.found_empty(self.database_now)
+            lane.found_empty(self.database_now, started)
             if look is not None:
                 lane.looked(look, started, cost, found=False)
         return ready
@@ -171,12 +190,13 @@ class Claimer:
         if look is not None:
             lane.looked(look, started, time.monotonic() - started, bool(jobs))
         if self._innocents:
+            lane.empty_since = None if jobs else lane.empty_since
             return jobs  # the mark stays with the jobs that were passed over
         lane.claimed([job.row for job in jobs], look is not None and len(jobs) == limit)
         if self.tasks is not None and len(jobs) < limit:
             lane.passed(self.database_now)
         elif not jobs:
-            lane.found_empty(self.database_now)
+            lane.found_empty(self.database_now, started)
         return jobs
 
     def _lease_jobs(self, lane: Lane, mark: tuple[Micros, str], limit: int) -> list[Job]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dibs.model.identity import NIL
-from dibs.model.lane import BUSY_LOOK, IDLE_LOOK, SHARE, SHORT, Lane, Look, claim_order
+from dibs.model.lane import BUSY_LOOK, IDLE_LOOK, LIVELY, SHARE, SHORT, Lane, Look, claim_order
 from tests.unit.fakes import a_row, reproducible
 
 
@@ -79,15 +79,15 @@ def test_a_job_that_was_handed_back_pulls_the_mark_back_to_its_place() -> None:
 
 def test_a_lane_found_empty_moves_its_mark_up_to_a_short_look_behind_now() -> None:
     lane, start = _at(5), _place(5)
-    lane.found_empty(start[0] + SHORT)
+    lane.found_empty(start[0] + SHORT, 0.0)
     assert _mark(lane) == start
-    lane.found_empty(start[0] + SHORT + 1)
+    lane.found_empty(start[0] + SHORT + 1, 0.0)
     assert _mark(lane) == (start[0] + 1, NIL)
 
 
 def test_a_lane_found_empty_never_moves_its_mark_back() -> None:
     lane = _at(5)
-    lane.found_empty(0)
+    lane.found_empty(0, 0.0)
     assert _mark(lane) == _place(5)
 
 
@@ -142,3 +142,16 @@ def test_queues_of_one_priority_are_first_equally_often() -> None:
 def test_one_queue_needs_no_turns() -> None:
     lanes = [Lane("mail", 1), Lane("mail", 2)]
     assert [lane.priority for lane in claim_order(lanes, 7)] == [2, 1]
+
+
+def test_a_lane_is_lively_until_it_has_been_empty_for_a_while_and_again_when_something_is_due() -> None:
+    lane = _at(5)
+    assert lane.lively(1_000.0)
+    lane.found_empty(0, 1_000.0)
+    lane.found_empty(0, 1_005.0)
+    assert [lane.lively(1_000.0 + after) for after in (0.0, LIVELY - 0.1, LIVELY)] == [True, True, False]
+    lane.next_due = 2_000.0
+    assert [lane.lively(at) for at in (1_999.9, 2_000.0)] == [False, True]
+    lane.next_due = None
+    lane.claimed([a_row(9)])
+    assert lane.lively(3_000.0)

@@ -11,7 +11,7 @@ import pytest
 from dibs.errors import DatabaseUnreachable
 from dibs.model.job import Job, Row
 from dibs.model.json_text import encode
-from dibs.model.lane import SHORT
+from dibs.model.lane import LIVELY, SHORT
 from dibs.store import claimer as module
 from dibs.store.claimer import MANY_LANES, REFRESH, Claimer
 from dibs.store.statement import Rows
@@ -32,6 +32,7 @@ class World:
         self.due: dict[str, int] = {}
         self.asked: list[Any] = []
         self.claims: list[dict[str, Any]] = []
+        self.peeked: list[str] = []
 
     def fill(self, queue: str, priority: int, *numbers: int) -> None:
         """Put jobs into a lane."""
@@ -52,6 +53,7 @@ class World:
 
     def _peek(self, params: dict[str, Any]) -> Rows:
         batch = params["lanes"]
+        self.peeked += batch["queues"]
         marks = zip(batch["marks_at"], batch["mark_ids"], strict=True)
         lanes = zip(batch["queues"], batch["priorities"], marks, strict=True)
         return [
@@ -152,8 +154,7 @@ def test_only_the_queues_asked_for_are_known(world: World) -> None:
     world.fill("b", 7, 3)
     world.hidden = {("b", 7)}
     claimer = _claimer(world, queues=frozenset({"b"}))
-    assert _numbers(claimer.claim(9, thorough=True)) == [2]
-    assert _numbers(claimer.claim(9, thorough=True)) == [3]
+    assert _numbers(claimer.claim(9)) == [3, 2]
     world.fill("a", 9, 4)
     world.hidden = {("a", 9)}
     assert claimer.claim(9, thorough=True) == []
@@ -178,13 +179,13 @@ def test_lanes_and_settings_are_read_again_after_a_second_and_not_before(world: 
     claimer = _claimer(world)
     for _ in range(3):
         claimer.claim(1)
-    assert world.asked.count("lanes") == 1
+    assert world.asked.count("settings") == 1
     time.now += REFRESH
     claimer.claim(1)
-    assert world.asked.count("lanes") == 2
+    assert world.asked.count("settings") == 2
     claimer.forget()
     claimer.claim(1)
-    assert world.asked.count("lanes") == 3
+    assert world.asked.count("settings") == 3
     assert claimer.database_now == NOW
 
 
@@ -205,9 +206,37 @@ def test_an_idle_claimer_looks_for_new_lanes_now_and_then(world: World, time: Fa
     assert claimer.claim(9) == []
     assert world.asked.count("discover_lanes") == 1
     time.now += 10
-    assert claimer.claim(9) == []
-    assert world.asked.count("discover_lanes") == 2
     assert _numbers(claimer.claim(9)) == [1]
+    assert world.asked.count("discover_lanes") == 2
+
+
+def test_a_claimer_that_never_runs_dry_finds_a_lane_nobody_has_written_down(world: World, time: FakeMonotonic) -> None:
+    world.fill("old", 1, *range(1, 100))
+    claimer = _claimer(world)
+    claimer.claim(9)
+    world.fill("old", 150, 200)
+    world.hidden = {("old", 150)}
+    assert _numbers(claimer.claim(2)) == [10, 11]
+    time.now += 10
+    assert _numbers(claimer.claim(2)) == [200, 12]
+
+
+@pytest.mark.parametrize(("pause", "peeked"), [(0, 2), (10_000, MANY_LANES + 3)])
+def test_lanes_that_have_long_been_quiet_are_peeked_at_when_there_is_time_for_it(
+    world: World, time: FakeMonotonic, pause: float, peeked: int
+) -> None:
+    for number in range(MANY_LANES + 2):
+        world.fill(f"quiet{number}", 1)
+    world.fill("busy", 1, *range(1, 100))
+    claimer = _claimer(world)
+    claimer.claim(1)
+    world.due = {"quiet1": 0}
+    time.now, time.step = time.now + LIVELY, 1.0
+    claimer.claim(1)
+    time.now, time.step = time.now + pause, 0.0
+    world.peeked.clear()
+    assert len(claimer.claim(1)) == 1
+    assert len(world.peeked) == peeked  # those with work or something due at least, and all of them now and then
 
 
 def test_after_a_ring_all_is_looked_at_again_but_not_for_ever(world: World, time: FakeMonotonic) -> None:
@@ -278,8 +307,10 @@ def test_a_peek_tells_how_soon_the_next_job_is_due(world: World, due: dict[str, 
     assert claimer.due_in == seconds
 
 
-@pytest.mark.parametrize(("lanes", "peeks"), [(MANY_LANES, 0), (MANY_LANES + 1, 1)])
-def test_a_ring_sends_a_claimer_of_few_lanes_there_without_a_peek(world: World, lanes: int, peeks: int) -> None:
+@pytest.mark.parametrize(("lanes", "peeks"), [(MANY_LANES, 0), (MANY_LANES + 1, 2)])
+def test_a_ring_sends_a_claimer_to_few_lanes_without_a_peek_and_to_many_by_a_look_around(
+    world: World, lanes: int, peeks: int
+) -> None:
     for number in range(lanes):
         world.fill(f"q{number}", 1)
     claimer = _claimer(world)
