@@ -59,6 +59,28 @@ def decide(what: str) -> Any:
     return Discard("old")
 
 
+class Gone(Exception):
+    """An error that pickle takes but does not give back: it wants two arguments."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+
+
+class Beyond(Discard):
+    """A decision of the application's own, and it cannot be pickled either."""
+
+    def __init__(self) -> None:
+        super().__init__("beyond")
+        self.lock = threading.Lock()
+
+
+def decide_oddly(what: str) -> Any:
+    """A decision that holds what cannot travel."""
+    if what == "beyond":
+        raise Beyond
+    raise Discard(Gone(410, "gone"))  # type: ignore[arg-type]
+
+
 def unfit() -> object:
     """A result that is no JSON."""
     return object()
@@ -72,7 +94,7 @@ def hang(folder: str) -> None:
     threading.Event().wait()
 
 
-EVERY = (double, double_async, whoami, fail, leave, leave_politely, kill_myself, decide, unfit, hang)
+EVERY = (double, double_async, whoami, fail, leave, leave_politely, kill_myself, decide, decide_oddly, unfit, hang)
 
 
 def register(jobs: Dibs, **options: Any) -> None:

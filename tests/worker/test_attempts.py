@@ -171,7 +171,11 @@ def test_a_payload_that_does_not_fit_any_more_fails_the_job_and_harms_no_other(j
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), type("Odd", (BaseException,), {})()],
+    ids=lambda error: type(error).__name__,
+)
 def test_a_handler_that_asks_to_exit_fails_its_job_and_the_worker_goes_on(
     jobs: Dibs, kind: str, error: BaseException
 ) -> None:

@@ -78,6 +78,16 @@ def test_a_handler_can_decide_from_its_process(jobs: Dibs, what: str, status: st
     assert (found.status, found.attempts) == (status, attempts)
 
 
+@pytest.mark.parametrize(("what", "reason"), [("gone", "gone"), ("beyond", "beyond")])
+def test_a_decision_that_holds_what_cannot_travel_arrives_all_the_same(jobs: Dibs, what: str, reason: str) -> None:
+    handlers.register(jobs)
+    handles = [jobs.enqueue("decide_oddly", {"what": what}) for _ in range(2)] + [jobs.enqueue("double", {"n": 1})]
+    with by_hand(jobs, concurrency=1) as hand:
+        assert hand.run_all() == 3
+    assert [str(handle.status()) for handle in handles] == ["discarded", "discarded", "completed"]
+    assert jobs.get(handles[0].id).last_error == reason
+
+
 @pytest.mark.parametrize(
     ("name", "payload", "words"),
     [("leave", {"code": 7}, "exit code 7"), ("kill_myself", {}, "SIGKILL")],

@@ -18,15 +18,18 @@ TRACEBACK_LIMIT = 16_000
 class Control(Exception):
     """Base of what a handler may raise or return instead of a result."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args, self.__dict__)
+    def told(self) -> tuple[str, str, Micros | None]:
+        """This decision in words and numbers, which travel out of a handler's process whatever it was made of."""
+        kind = next(base.__name__ for base in type(self).__mro__ if base.__module__ == __name__)
+        wait: Micros | None = self.__dict__.get("delay", self.__dict__.get("in_"))
+        return kind, describe(self).message, wait
 
 
-def _rebuild(kind: type[Control], args: tuple[Any, ...], state: dict[str, Any]) -> Control:
-    """A control that comes out of another process: its arguments have been understood there already."""
-    control = kind.__new__(kind)
-    control.args = args
-    control.__dict__.update(state)
+def control_of(kind: str, message: str, wait: Micros | None) -> Control:
+    """A decision out of what `told` said of it: its arguments have been understood there already."""
+    control = _CONTROLS[kind].__new__(_CONTROLS[kind])
+    control.args = (message,)
+    control.__dict__["delay" if kind == "Snooze" else "in_"] = wait
     return control
 
 
@@ -61,6 +64,9 @@ class Discard(Control):
 
     def __init__(self, reason: str = "discarded by its handler") -> None:
         super().__init__(reason)
+
+
+_CONTROLS: dict[str, type[Control]] = {kind.__name__: kind for kind in (Snooze, Retry, Cancel, Discard)}
 
 
 class Problem(NamedTuple):

@@ -35,6 +35,7 @@ class LoopRunner(Runner):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
+        self._starting = threading.Lock()
         self._stopping = False
 
     def _call(self) -> None:
@@ -52,8 +53,11 @@ class LoopRunner(Runner):
         return not self._thread.is_alive()
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run_loop, name="dibs-loop", daemon=True)
-        self._thread.start()
+        with self._starting:  # whoever gives a slot back calls too: one loop is enough
+            if self._thread is None:
+                thread = threading.Thread(target=self._run_loop, name="dibs-loop", daemon=True)
+                thread.start()
+                self._thread = thread
         self._ready.wait()
 
     def _run_loop(self) -> None:
@@ -154,7 +158,7 @@ class LoopRunner(Runner):
                 carrier.uncancel()
             itself = asyncio.CancelledError("the handler cancelled itself")
             self._end(attempt, self._outcomes.raised(attempt, itself))
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - what a handler raises is its job's
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises, SystemExit too, is its job's failure
             self._end(attempt, self._outcomes.raised(attempt, error))
         else:
             self._finish(attempt, self._outcomes.returned(attempt, value))  # also when it answers its cancellation so

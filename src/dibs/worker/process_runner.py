@@ -18,9 +18,9 @@ from typing import Any
 from dibs.errors import DibsError
 from dibs.model.duration import SECOND
 from dibs.model.job import Job, Row
-from dibs.model.json_text import decode, encode
+from dibs.model.json_text import decode, encode, write
 from dibs.model.options import JobOptions
-from dibs.model.outcome import Control, after_error, describe
+from dibs.model.outcome import Control, Problem, after_error, control_of, describe
 from dibs.task.registry import Definition, awaited
 from dibs.worker.attempt import CurrentJob, _current
 from dibs.worker.hold import Hold
@@ -47,7 +47,7 @@ class Child:
         """Run a handler there; its answer, or EOFError if the process dies."""
         job = attempt.job
         self._pipe.send((_place(attempt._definition), tuple(job.row), job.queue, job.priority, job.locked_by))
-        return self._pipe.recv()
+        return decode(self._pipe.recv_bytes())
 
     def kill(self) -> None:
         """End the process now."""
@@ -123,8 +123,8 @@ class ProcessRunner(Pool):
         if kind == "result":
             return self._outcomes.returned(attempt, None if value is None else decode(value))
         if kind == "control":
-            return self._outcomes.raised(attempt, value)
-        return after_error(attempt._counters(), self._outcomes.policy(attempt), value)
+            return self._outcomes.raised(attempt, control_of(*value))
+        return after_error(attempt._counters(), self._outcomes.policy(attempt), Problem(*value))
 
     def _crashed(self, attempt: CurrentJob, code: int | None, error: Exception) -> Settlement:
         if code is None:
@@ -150,7 +150,7 @@ def attend(pipe: Connection) -> None:
             place, row, queue, priority, locked_by = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(_run_one(place, Job(Row._make(row), queue, priority, locked_by)))
+        pipe.send_bytes(write(_run_one(place, Job(Row._make(row), queue, priority, locked_by))))
 
 
 def _die_with_the_worker() -> None:
@@ -162,7 +162,7 @@ def _die_with_the_worker() -> None:
 
 
 def _run_one(place: tuple[str, str, str], job: Job) -> tuple[str, Any]:
-    """Run one handler. Answers only values that travel: JSON text, a control, or a problem in words."""
+    """Run one handler. Answers in JSON, like all that dibs reads: what a result is, a decision or a problem in words."""
     try:
         definition = _find(*place)
         attempt = CurrentJob(job, definition, time.monotonic(), 0.0)
@@ -170,11 +170,11 @@ def _run_one(place: tuple[str, str, str], job: Job) -> tuple[str, Any]:
         _current.set(attempt)
         value = _call(definition, job)
     except Control as control:
-        return "control", control
+        return "control", control.told()
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
         return "problem", describe(error)
     if isinstance(value, Control):
-        return "control", value
+        return "control", value.told()
     return _as_result(value)
 
 
