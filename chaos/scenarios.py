@@ -204,7 +204,7 @@ class Poison(Scenario):
         run.intended = {"dead": poisons, "reclaims": poisons * self.crashes, "kills_of_runs": least}
 
     def judge(self, history: History, tables: Tables, _plan: Plan) -> Iterable[Violation]:
-        """Each poison is dead after its last crash; no innocent is, and none is hit by a poison that is known."""
+        """Each poison is dead after its last crash; no innocent is, and none is hit by the last crash of a poison."""
         poisons = _poisons(history)
         for row in tables.final:
             runs = len(history.runs.get(row.id, ()))
@@ -214,16 +214,16 @@ class Poison(Scenario):
                 yield Violation("F11", f"the poison was run {runs} times", row.id)
             elif row.n not in poisons and row.outcome != "completed":
                 yield Violation("F11", f"an innocent is {row.outcome} after {row.crashes} crashes", row.id)
-        figures, most = self.figures(history, tables), len(poisons) * (self.slots - 1)
+        figures, most = self.figures(history, tables), len(poisons) * (self.crashes - 1) * (self.slots - 1)
         if figures["innocents_lost"] > most:
             yield Violation("F11", f"{figures['innocents_lost']} runs of innocents were lost, at most {most} ran")
         if figures["innocents_lost_later"]:
-            yield Violation("F11", f"{figures['innocents_lost_later']} innocents were lost with a known poison")
+            yield Violation("F11", f"{figures['innocents_lost_later']} innocents were lost with a poison that ran alone")
 
     def figures(self, history: History, _tables: Tables) -> dict[str, int]:
-        """Runs of innocents that were lost with a poison: at its first crash, and later."""
-        poisons, runs = _poisons(history), history.all_runs()
-        known = {run.start.pid for run in runs if run.start["n"] in poisons and run.start["attempt"] > 1}
+        """Runs of innocents that were lost with a poison: in all, and at its last chance, when it runs alone."""
+        poisons, runs, last = _poisons(history), history.all_runs(), self.crashes
+        known = {run.start.pid for run in runs if run.start["n"] in poisons and run.start["attempt"] >= last}
         hit = [run.start.pid in known for run in runs if run.died and run.start["n"] not in poisons]
         return {"innocents_lost": len(hit), "innocents_lost_later": sum(hit)}
 

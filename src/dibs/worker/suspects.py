@@ -10,17 +10,22 @@ from dibs.worker.attempt import CurrentJob
 from dibs.worker.hold import Hold
 
 ALONE = 2.0
-"""Seconds a suspect runs alone in its process: if it kills again, it kills only itself."""
+"""Seconds no other suspect begins beside a suspect, and nothing at all beside one at its last chance."""
 SLOW = 60.0
-"""The same towards other suspects, for one whose next crash is its last: a slow killer must not take them along."""
+"""The same towards other suspects, for one at its last chance: a slow killer must not take them along."""
 PATIENCE = 5.0
-"""Seconds a worker claims nothing, so that what runs can end first; what has run longer is not waited for."""
+"""Seconds a worker claims nothing, so that what runs can end before a suspect gets its last chance; what has run
+longer is not waited for."""
 
 Leave: TypeAlias = Literal["any", "one", "innocents", "none"]
 
 
 class Suspects:
-    """Decides when a suspect may run. While it may not, it is not even held: whoever is held is hit by a kill."""
+    """Decides when a suspect may run. While it may not, it is not even held: whoever is held is hit by a kill.
+
+    Most jobs that lose a holder are innocent, so a suspect runs beside others, but never two that are young: should it
+    kill again, it takes no suspect along. At its last chance it runs alone.
+    """
 
     def __init__(self, hold: Hold, at_last_chance: Callable[[CurrentJob], bool]) -> None:
         self._hold = hold
@@ -36,9 +41,10 @@ class Suspects:
             lone = self._lone = None
         if lone is not None:
             ran = now - lone._started if lone._started else 0.0
+            last = self._at_last_chance(lone)
             if ran < ALONE:
-                return "none"
-            if ran < SLOW and self._at_last_chance(lone):
+                return "none" if last else "innocents"
+            if ran < SLOW and last:
                 return "innocents"
         if self._clearing(now):
             return "none"
@@ -50,13 +56,14 @@ class Suspects:
         if not suspects:
             self._seen_at = None
             return None
-        if len(self._hold) > 1:
+        mild = next((suspect for suspect in suspects if not self._at_last_chance(suspect)), None)
+        if mild is None and len(self._hold) > 1:
             now = time.monotonic()
             self._seen_at = self._seen_at or now
             if len(suspects) > 1 or self._clearing(now, suspects):
                 return None
         self._seen_at = None
-        self._lone = suspects[0]
+        self._lone = mild or suspects[0]
         return self._lone
 
     def _clearing(self, now: float, besides: Collection[CurrentJob] = ()) -> bool:

@@ -53,14 +53,19 @@ def test_where_nobody_is_suspected_anything_may_be_claimed(hold: Hold, time: Fak
     assert suspects.leave() == "any"
 
 
-def test_a_suspect_that_has_not_begun_yet_is_alone(hold: Hold, time: FakeMonotonic) -> None:
-    suspects, lone = _alone(hold, time)
+@pytest.mark.parametrize(("last_chance", "leave"), [(False, "innocents"), (True, "none")])
+def test_a_suspect_that_has_not_begun_yet_counts_as_young(
+    hold: Hold, time: FakeMonotonic, last_chance: bool, leave: str
+) -> None:
+    suspects, lone = _alone(hold, time, last_chance)
     lone._started = 0.0
-    assert suspects.leave() == "none"
+    assert suspects.leave() == leave
 
 
-@pytest.mark.parametrize(("ran", "leave"), [(0.0, "none"), (ALONE - 0.1, "none"), (ALONE, "one"), (SLOW, "one")])
-def test_a_suspect_is_alone_for_a_while_and_then_jobs_come_one_by_one(
+@pytest.mark.parametrize(
+    ("ran", "leave"), [(0.0, "innocents"), (ALONE - 0.1, "innocents"), (ALONE, "one"), (SLOW, "one")]
+)
+def test_beside_a_suspect_only_innocents_begin_for_a_while_and_then_jobs_come_one_by_one(
     hold: Hold, time: FakeMonotonic, ran: float, leave: str
 ) -> None:
     suspects, _ = _alone(hold, time)
@@ -80,7 +85,7 @@ def test_beside_a_suspect_at_its_last_chance_only_innocents_run(
 
 
 def test_a_suspect_counts_until_its_outcome_is_stored(hold: Hold, time: FakeMonotonic) -> None:
-    suspects, lone = _alone(hold, time)
+    suspects, lone = _alone(hold, time, last_chance=True)
     lone._settled = True
     assert suspects.leave() == "none"
     hold.remove([lone])
@@ -89,8 +94,23 @@ def test_a_suspect_counts_until_its_outcome_is_stored(hold: Hold, time: FakeMono
     assert suspects.leave() == "any"
 
 
-def test_of_two_suspects_the_first_runs_if_nothing_else_does(hold: Hold, time: FakeMonotonic) -> None:
+def test_a_suspect_begins_beside_what_runs_and_another_one_does_not(hold: Hold, time: FakeMonotonic) -> None:
     suspects = _suspects(hold)
+    _claimed(hold, 1, 2, started=time.now)
+    first, second = _claimed(hold, 3, 4)
+    assert suspects.choose([first, second]) is first
+    hold.remove([second])
+    assert suspects.leave() == "innocents"
+
+
+def test_of_several_suspects_one_that_is_not_at_its_last_chance_goes_first(hold: Hold, time: FakeMonotonic) -> None:
+    suspects = Suspects(hold, lambda attempt: attempt.id == last.id)
+    last, mild = _claimed(hold, 1, 2)
+    assert suspects.choose([last, mild]) is mild
+
+
+def test_of_two_suspects_the_first_gets_its_last_chance_if_nothing_else_runs(hold: Hold, time: FakeMonotonic) -> None:
+    suspects = _suspects(hold, last_chance=True)
     batch = _claimed(hold, 1, 2)
     assert suspects.choose(batch) is None
     hold.remove(batch)
@@ -98,8 +118,8 @@ def test_of_two_suspects_the_first_runs_if_nothing_else_does(hold: Hold, time: F
     assert suspects.choose([first]) is first
 
 
-def test_a_suspect_waits_for_young_jobs_to_end_but_not_for_ever(hold: Hold, time: FakeMonotonic) -> None:
-    suspects = _suspects(hold)
+def test_a_last_chance_waits_for_young_jobs_to_end_but_not_for_ever(hold: Hold, time: FakeMonotonic) -> None:
+    suspects = _suspects(hold, last_chance=True)
     _claimed(hold, 1, started=time.now)
     [suspect] = _claimed(hold, 2)
     assert suspects.choose([suspect]) is None
@@ -112,15 +132,15 @@ def test_a_suspect_waits_for_young_jobs_to_end_but_not_for_ever(hold: Hold, time
     assert suspects.choose([suspect]) is suspect
 
 
-def test_a_suspect_does_not_wait_for_jobs_that_have_run_for_long(hold: Hold, time: FakeMonotonic) -> None:
-    suspects = _suspects(hold)
+def test_a_last_chance_does_not_wait_for_jobs_that_have_run_for_long(hold: Hold, time: FakeMonotonic) -> None:
+    suspects = _suspects(hold, last_chance=True)
     _claimed(hold, 1, started=time.now - PATIENCE)
     [suspect] = _claimed(hold, 2)
     assert suspects.choose([suspect]) is suspect
 
 
 def test_the_way_is_clear_as_soon_as_the_last_young_job_has_ended(hold: Hold, time: FakeMonotonic) -> None:
-    suspects = _suspects(hold)
+    suspects = _suspects(hold, last_chance=True)
     young = _claimed(hold, 1, started=time.now)
     [suspect] = _claimed(hold, 2)
     suspects.choose([suspect])
@@ -131,7 +151,7 @@ def test_the_way_is_clear_as_soon_as_the_last_young_job_has_ended(hold: Hold, ti
 
 
 def test_a_claim_without_suspects_ends_the_waiting(hold: Hold, time: FakeMonotonic) -> None:
-    suspects = _suspects(hold)
+    suspects = _suspects(hold, last_chance=True)
     _claimed(hold, 1, started=time.now)
     [suspect] = _claimed(hold, 2)
     suspects.choose([suspect])
