@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
@@ -56,18 +57,68 @@ def test_what_is_no_connection_is_refused_by_its_type(dibs: Dibs, given: Any) ->
         dibs.enqueue("ship", connection=given)
 
 
+def _elsewhere(postgres: Postgres, name: str) -> str:
+    return f"{postgres.url.rpartition('/')[0]}/{name}"
+
+
 def test_a_database_without_the_tables_is_called_the_wrong_one(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
-    with psycopg.connect(postgres.url.rpartition("/")[0] + "/postgres") as elsewhere:
+    jobs = dibs_on(_elsewhere(postgres, ""))  # which database that is, only the server knows
+    with psycopg.connect(_elsewhere(postgres, "postgres")) as elsewhere:
         with pytest.raises(WrongDatabase, match="without dibs' tables") as raised:
             jobs.enqueue("ship", connection=elsewhere)
         assert jobs.url in raised.value.remedy
 
 
-def test_a_file_without_the_tables_is_called_the_wrong_one(sqlite: Database, dibs_on: Make) -> None:
-    jobs = dibs_on(sqlite.url)
-    with closing(sqlite3.connect(":memory:")) as elsewhere, pytest.raises(WrongDatabase, match="without dibs' tables"):
-        jobs.enqueue("ship", connection=elsewhere)
+def test_another_database_is_refused_also_if_it_has_the_tables(postgres: Postgres, dibs_on: Make) -> None:
+    name = f"other_{postgres.url.rpartition('/')[2]}"
+    jobs, other = dibs_on(postgres.url), _elsewhere(postgres, name)
+    postgres.query(f"create database {name}")
+    try:
+        dibs_on(other).migrate()
+        engine = sqlalchemy.create_engine(_with_psycopg(other), poolclass=sqlalchemy.NullPool)
+        for refused in (psycopg.connect(other), engine.connect()):
+            with closing(refused), pytest.raises(WrongDatabase, match=f"to {name}, but the jobs are in {jobs.url}"):
+                jobs.enqueue("ship", connection=refused)
+        asyncio.run(_refused(jobs, other))
+    finally:
+        postgres.query(f"drop database {name} with (force)")
+
+
+async def _refused(jobs: Dibs, url: str) -> None:
+    engine = create_async_engine(_with_psycopg(url), poolclass=sqlalchemy.NullPool)
+    for opened in (asyncpg.connect(url), psycopg.AsyncConnection.connect(url), engine.connect()):
+        connection = await opened
+        with pytest.raises(WrongDatabase, match="but the jobs are in"):
+            await jobs.aenqueue("ship", connection=connection)
+        await connection.close()
+
+
+def _with_psycopg(url: str) -> str:
+    return url.replace("postgresql:", "postgresql+psycopg:")
+
+
+def test_another_file_is_refused_also_if_it_has_the_tables(sqlite: Database, dibs_on: Make, tmp_path: Path) -> None:
+    jobs, other = dibs_on(sqlite.url), tmp_path / "other.db"
+    Dibs(f"sqlite:///{other}").migrate()
+
+    async def through_aiosqlite() -> None:
+        async with aiosqlite.connect(other) as connection:
+            await jobs.aenqueue("ship", connection=connection)
+
+    with pytest.raises(WrongDatabase, match="but the jobs are in"):
+        asyncio.run(through_aiosqlite())
+    for place, shown in ((str(other), "other.db"), (":memory:", "a database in memory")):
+        with closing(sqlite3.connect(place)) as elsewhere, pytest.raises(WrongDatabase, match=shown):
+            jobs.enqueue("ship", connection=elsewhere)
+
+
+def test_a_file_is_the_same_by_another_path(sqlite: Database, dibs_on: Make, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(sqlite.url.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(link)) as connection:
+        assert dibs_on(sqlite.url).enqueue("ship", connection=connection).created
+        connection.commit()
+    assert sqlite.count("job") == 1
 
 
 def test_cursors_pools_and_subclasses_of_psycopg_are_recognised(postgres: Postgres, dibs_on: Make) -> None:

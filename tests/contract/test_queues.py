@@ -137,6 +137,12 @@ def test_a_prune_forgets_what_is_past_its_retention_by_its_end(
     assert database.count("attempt_error") == 2
 
 
+def test_whoever_counts_writes_nothing(dibs: Dibs, database: Database) -> None:
+    database.query(f"insert into {database.table('job')} (queue, task, payload) values ('new', 'send', '{{}}')")
+    assert [(row.queue, row.status, row.jobs) for row in dibs.stats().live] == [("new", "ready", 1)]
+    assert database.count("lane") == 0
+
+
 def test_a_prune_never_touches_a_job_that_has_not_ended(timed: Dibs, clock: FakeClock, database: Database) -> None:
     """In the documents the cleanup goes by the time of creation, and deletes what waits or runs."""
     _age(timed, clock)

@@ -64,6 +64,15 @@ def test_a_waiting_job_takes_everything_of_the_newer_request(timed: Dibs, clock:
     assert _claim(timed).id == first.id
 
 
+def test_a_replaced_job_has_all_its_attempts_before_it(timed: Dibs, clock: FakeClock) -> None:
+    first = timed.enqueue("mail", {"n": 1}, unique="key", max_attempts=2)
+    timed.nack(_claim(timed), "bad payload", "1h")
+    assert timed.enqueue("mail", {"n": 2}, unique="key", max_attempts=2, on_conflict="replace").replaced
+    timed.nack(_claim(timed), "worse", 0)
+    found = timed.get(first.id)
+    assert (found.status, found.attempts, len(found.errors)) == ("ready", 1, 2)
+
+
 def test_a_job_that_is_held_is_not_replaced(dibs: Dibs) -> None:
     first = dibs.enqueue("mail", {"n": 1}, unique="key")
     job = _claim(dibs)

@@ -70,10 +70,15 @@ class Door:
         return self.store.call(make, again)
 
     def _prepare(self) -> None:
-        """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`."""
+        """The embedded database makes its own tables; others are only ever migrated by `dibs db migrate`, and a schema
+        that this version cannot work with is refused before anything is stored in it."""
         with self._preparing:
-            if not self._ready and self.store.dialect.can.make_its_own_tables:
+            if self._ready:
+                return
+            if self.store.dialect.can.make_its_own_tables:
                 self.migrate()
+            else:
+                self.check_schema()
             self._ready = True
 
     async def _in_thread(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -95,10 +100,8 @@ class Door:
         >>> Dibs("sqlite://").migrate()
         ['core']
         """
-        with self.store.session() as (session, _):
-            migrator = self.store.database.migrator(session)
-            dialect = self.store.dialect.name
-            applied = self.store.translated(lambda: migrate.migrate(dialect, migrator))
+        dialect, database = self.store.dialect.name, self.store.database
+        applied = self.store.on_session(lambda session: migrate.migrate(dialect, database.migrator(session)))
         self._ready = True
         return [step.name for step in applied]
 
@@ -108,9 +111,8 @@ class Door:
 
     def check_schema(self) -> None:
         """Raise `SchemaOutdated` or `SchemaTooNew` unless the tables are exactly what this version needs."""
-        with self.store.session() as (session, _):
-            migrator = self.store.database.migrator(session)
-            self.store.translated(lambda: migrate.check(self.store.dialect.name, migrator))
+        dialect, database = self.store.dialect.name, self.store.database
+        self.store.on_session(lambda session: migrate.check(dialect, database.migrator(session)))
 
     async def acheck_schema(self) -> None:
         """Async form of `check_schema`."""

@@ -127,10 +127,8 @@ class Inspecting(Door):
         >>> [step.applied for step in Dibs("sqlite://").schema()]
         [False]
         """
-        dialect = self.store.dialect.name
-        with self.store.session() as (session, _):
-            migrator = self.store.database.migrator(session)
-            applied = self.store.translated(migrator.applied) or []
+        dialect, database = self.store.dialect.name, self.store.database
+        applied = self.store.on_session(lambda session: database.migrator(session).applied()) or []
         missing = {step.version for step in migrate.plan(dialect, applied)}
         return [SchemaStep(step.version, step.name, step.version not in missing) for step in migrate.steps(dialect)]
 
@@ -159,8 +157,7 @@ class Inspecting(Door):
         """Whether a pooler such as PgBouncer stands in between, and the URL does not say so by ?pooler=transaction."""
         if not self.store.database.audible:
             return False
-        with self.store.session() as (session, _):
-            return self.store.translated(lambda: self.store.database.pooled(session))
+        return self.store.on_session(self.store.database.pooled)
 
     async def abehind_pooler(self) -> bool:
         """Async form of `behind_pooler`."""

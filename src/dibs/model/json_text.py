@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from dibs.errors import InvalidPayload, PayloadTooLarge
 DEPTH_LIMIT = 64
 SAFE_INTEGER = 2**53
 _NUL = b"\\u0000"
+_TIME = re.compile(rb"\dT\d\d:\d\d")
 _LONG_NUMBER = re.compile(rb"[1-9]\d{15}")
 
 decode = msgspec.json.Decoder().decode
@@ -48,7 +50,7 @@ def encode(value: Any, what: str = "payload", limit: int | None = None) -> bytes
         raise PayloadTooLarge(f"The {what} has {len(text):,} bytes, the limit is {limit:,}.", size=len(text))
     if _suspect(text):
         # As it is, where NaN still is NaN, and as it will be read.
-        _inspect(msgspec.to_builtins(value, enc_hook=_plain), what, "$", 0)
+        _inspect(msgspec.to_builtins(value, builtin_types=(datetime,), enc_hook=_plain), what, "$", 0)
         _inspect(decode(text), what, "$", 0)
     return text
 
@@ -82,11 +84,12 @@ def _suspect(text: bytes) -> bool:
         or _NUL in text
         or text.count(b"[") + text.count(b"{") > DEPTH_LIMIT
         or _LONG_NUMBER.search(text) is not None
+        or _TIME.search(text) is not None
     )
 
 
 def _inspect(value: Any, what: str, path: str, depth: int) -> None:
-    """Find NaN, infinities, NUL, integers no other language can read, and bottomless nesting."""
+    """Find NaN, infinities, NUL, integers no other language can read, times without a zone, and bottomless nesting."""
     if depth > DEPTH_LIMIT:
         raise InvalidPayload(f"The {what} is nested more than {DEPTH_LIMIT} deep.", "Flatten it.")
     if isinstance(value, float) and not math.isfinite(value):
@@ -95,6 +98,11 @@ def _inspect(value: Any, what: str, path: str, depth: int) -> None:
         raise InvalidPayload(
             f"The {what} has the integer {value} at {path}: beyond 2^53 other readers of JSON round it.",
             "Pass it as text.",
+        )
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise InvalidPayload(
+            f"The {what} has {value} at {path}, a time without a zone: it could mean any of 38 instants.",
+            "Give it one, for example datetime.now(UTC).",
         )
     if isinstance(value, str) and "\x00" in value:
         raise InvalidPayload(f"The {what} has a NUL character at {path}, which databases refuse.", "Remove it.")

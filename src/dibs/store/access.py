@@ -15,6 +15,7 @@ from dibs.store import fork
 from dibs.store.dialect import Bell, Clock, Dialect
 from dibs.store.migrate import Migrator
 from dibs.store.runner import AsyncSession, Operation, Session, arun, run
+from dibs.store.sessions.base import AsyncCallerSession, Manners
 from dibs.store.sessions.recognise import recognise
 
 T = TypeVar("T")
@@ -44,6 +45,10 @@ class Database(Protocol):
 
     def connect(self) -> OwnSession:
         """A new connection: each statement commits, unless `begin` was called."""
+        ...
+
+    def is_at(self, place: str) -> bool:
+        """Whether a connection to this place, a name or a file, is one to this database, as far as one can tell."""
         ...
 
     def exists(self) -> bool:
@@ -143,6 +148,7 @@ class Store:
                 "The connection given is asynchronous, the call is not.",
                 "Use the method with an a in front, for example aenqueue.",
             )
+        self._refuse_elsewhere(session.place() if isinstance(session, Manners) else None)
         with self._in_callers_words():
             return run(session, operation)
 
@@ -150,14 +156,33 @@ class Store:
         """`call_on`, for a connection of either kind."""
         session = recognise(connection, self.dialect)
         with self._in_callers_words():
+            if isinstance(session, AsyncCallerSession):
+                self._refuse_elsewhere(await session.aplace())
+            elif isinstance(session, Manners):
+                self._refuse_elsewhere(session.place())
             if isinstance(session, AsyncSession):
                 return await arun(session, operation)
             return run(session, operation)
 
-    def translated(self, work: Callable[[], T]) -> T:
-        """Run something, with the driver's errors in dibs' words."""
+    def _refuse_elsewhere(self, place: str | None) -> None:
+        if place is not None and not self.database.is_at(place):
+            given = place or "a database in memory"
+            raise WrongDatabase(
+                f"The connection given is to {given}, but the jobs are in {self.database.shown_url}.",
+                "Pass a connection to that database. If a pooler has two names for it, use one of them for both.",
+            )
+
+    def on_session(self, work: Callable[[OwnSession], T]) -> T:
+        """Do something with a connection of dibs' own, and again if that was an idle one that has broken meanwhile."""
         with self._in_words:
-            return work()
+            while True:
+                with self.session() as (session, reused):
+                    try:
+                        return work(session)
+                    except Exception:
+                        if not (session.broken and reused):
+                            raise
+                self.close()
 
     @contextmanager
     def session(self) -> Iterator[tuple[OwnSession, bool]]:

@@ -79,6 +79,7 @@ class PostgresDatabase:
         self.audible = self.pooler is None
         self.shown_url = parts.shown("postgresql")
         self.dialect = dialect(clock)
+        self._name = parts.options.get("dbname") or parts.database
         self._url = _for_libpq(url, parts.options)
         self._extra: dict[str, Any] = {name: value for name, value in _CONNECT.items() if name not in parts.options}
 
@@ -93,6 +94,10 @@ class PostgresDatabase:
         level = connection.execute("show default_transaction_isolation").fetchone()
         session.explicit = level != ("read committed",)
         return session
+
+    def is_at(self, place: str) -> bool:
+        """Whether a database of that name can be this one; the same name on another server cannot be told."""
+        return not self._name or place == self._name
 
     def exists(self) -> bool:
         """A server does not make databases by itself: connecting tells."""

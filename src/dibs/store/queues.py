@@ -10,7 +10,6 @@ from dibs.model.duration import SECOND, Micros, maybe_instant
 from dibs.model.json_text import encode
 from dibs.model.settings import QueueSettings
 from dibs.model.status import FINAL
-from dibs.store.claim import discover_lanes
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
 from dibs.store.statement import Rows, sql
@@ -83,7 +82,6 @@ def settings() -> Operation[dict[str, tuple[bool, QueueSettings]]]:
 
 def counts(span: Micros) -> Operation[Counts]:
     """Count live and dead jobs, and those that finished within a span. Reads at most `COUNT_CAP` rows of a lane."""
-    yield from discover_lanes()
     live: Rows = yield sql("count_live", cap=COUNT_CAP)
     finished: Rows = yield sql("count_finished", span=span, cap=COUNT_CAP)
     dead: Rows = yield sql("count_dead", cap=COUNT_CAP)

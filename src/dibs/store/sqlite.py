@@ -78,6 +78,10 @@ class SqliteDatabase:
         """A new connection in autocommit mode; to a database in memory there is only one, used in turns."""
         return OwnSqliteSession(self._memory or self._open(), self.dialect, self._turn, shared=not self.path)
 
+    def is_at(self, place: str) -> bool:
+        """Whether that file is this one."""
+        return bool(self.path and place) and os.path.realpath(place) == os.path.realpath(self.path or "")
+
     def exists(self) -> bool:
         """Whether the file is there; connecting would make it."""
         return self.path is None or self.path.exists()

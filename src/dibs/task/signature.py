@@ -15,8 +15,8 @@ from dibs.model.job import Job
 from dibs.model.json_text import SAFE_INTEGER, encode, encode_plain
 
 _Integer = Annotated[int, msgspec.Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
-_STRICTER: dict[Any, Any] = {int: _Integer, datetime: Annotated[datetime, msgspec.Meta(tz=True)]}
-"""What an annotation means here: no integer other languages round, no time without a zone."""
+_STRICTER: dict[Any, Any] = {int: _Integer, datetime: Annotated[datetime, msgspec.Meta(tz=True)], object: Any}
+"""What an annotation means here: no integer others round, no time without a zone, and any JSON for `object`."""
 _FLAT = (int, str, bool)
 """Types whose values need no search for what JSON cannot keep: the decoder checks them as it reads."""
 _MISFITS = (TypeError, ValueError, msgspec.MsgspecError, NotImplementedError, OverflowError, RecursionError)

@@ -162,7 +162,7 @@ def _die_with_the_worker() -> None:
 
 
 def _run_one(place: tuple[str, str, str], job: Job) -> tuple[str, Any]:
-    """Run one handler. Answers in JSON, like all that dibs reads: what a result is, a decision or a problem in words."""
+    """Run one handler. Answers what becomes JSON, like all that dibs reads: a result, a decision, or a problem."""
     try:
         definition = _find(*place)
         attempt = CurrentJob(job, definition, time.monotonic(), 0.0)

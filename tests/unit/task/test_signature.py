@@ -331,8 +331,10 @@ def test_what_holds_itself_is_refused_in_words() -> None:
 def test_a_time_without_a_zone_is_no_argument() -> None:
     def takes(when: datetime) -> None: ...
 
-    with pytest.raises(InvalidPayload, match="timezone"):
+    with pytest.raises(InvalidPayload, match=r"at \$.when, a time without a zone"):
         Signature(takes, "takes").payload((MOMENT.replace(tzinfo=None),), {}, LIMIT)
+    with pytest.raises(InvalidPayload, match="timezone"):
+        Signature(takes, "takes").check('{"when": "2026-01-01T00:00:00"}')
 
 
 @pytest.mark.parametrize("hint", [Opaque, list[Opaque], dict[str, "Opaque | None"]])
@@ -347,3 +349,9 @@ def test_a_type_nobody_can_read_from_json_is_refused_where_it_is_declared(hint: 
 def test_a_function_without_readable_parameters_is_refused() -> None:
     with pytest.raises(InvalidOption, match="cannot be read"):
         Signature(max, "max")
+
+
+def test_an_argument_that_may_be_any_object_may_be_any_json() -> None:
+    def takes(x: object) -> None: ...
+
+    assert Signature(takes, "takes").payload(([1, {"a": None}],), {}, LIMIT) == '{"x":[1,{"a":null}]}'

@@ -22,6 +22,11 @@ class AsyncpgSession(AsyncCallerSession):
         """As the server said last."""
         return bool(self.connection.is_in_transaction())
 
+    def place(self) -> str | None:
+        """As it was asked for when the connection was made; asyncpg keeps that to itself, and may stop keeping it."""
+        asked = getattr(self.connection, "_params", None)
+        return getattr(asked, "database", None)
+
     async def rollback(self) -> None:
         """Undo what `begin` started. After a cancellation nobody knows whether it has: that costs a notice at most."""
         opened, self.opened = self.opened, False

@@ -37,6 +37,10 @@ class Manners:
         """Whether the next statement would commit alone: what belongs together must be held together by dibs."""
         return self.autocommits() and not self.in_transaction()
 
+    def place(self) -> str | None:
+        """The name or file of the database, as far as the connection tells without asking a server."""
+        return None
+
     def splits(self, request: Request) -> bool:
         """Whether a request has several parts, which would commit one by one if nothing holds them together."""
         return not self.opened and not isinstance(request, Copy) and len(self.dialect.blocks[request.name].parts) > 1
@@ -173,6 +177,10 @@ class AsyncCallerSession(Manners, AsyncSession):
             await self.catch_up()
             if self.in_transaction():
                 await self.command("rollback")
+
+    async def aplace(self) -> str | None:
+        """`place`, where that has to be awaited."""
+        return self.place()
 
     async def catch_up(self) -> None:
         """Wait until all that was sent is answered: a task that is cancelled does not wait for it."""

@@ -38,6 +38,10 @@ class _PsycopgManners(Manners):
         """As the server said last."""
         return self.connection.pgconn.transaction_status in _IN_TRANSACTION
 
+    def place(self) -> str | None:
+        """As it was asked for when the connection was made."""
+        return str(self.connection.info.dbname)
+
 
 class PsycopgSession(_PsycopgManners, CallerSession):
     """A caller's psycopg connection."""

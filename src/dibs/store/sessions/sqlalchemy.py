@@ -47,6 +47,11 @@ class _SqlAlchemyManners(Manners):
         below = self._below()
         return below is None or below.in_transaction()
 
+    def place(self) -> str | None:
+        """As the driver says."""
+        below = self._below()
+        return None if below is None else below.place()
+
     def _below(self) -> Manners | None:
         try:
             found = recognise(self.pooled().driver_connection, self.dialect)
@@ -96,6 +101,12 @@ class AsyncSqlAlchemySession(_SqlAlchemyManners, AsyncCallerSession):
     async def command(self, text: str) -> None:
         """Run it."""
         await self.connection.exec_driver_sql(text)
+
+    async def aplace(self) -> str | None:
+        """As the driver says, which must be connected for it."""
+        await self.reach()
+        below = self._below()
+        return await below.aplace() if isinstance(below, AsyncCallerSession) else None
 
     async def begin(self) -> None:
         """Start a transaction, unless statements join one of the caller's anyway."""

@@ -11,6 +11,8 @@ from dibs.store.runner import Request
 from dibs.store.sessions.base import AsyncCallerSession, CallerSession, Manners, OwnTransactions
 from dibs.store.statement import Part, Rows
 
+_PLACE = Part("select file from pragma_database_list where name = 'main'")
+
 
 class _SqliteManners(Manners):
     """What connections of both kinds tell."""
@@ -39,6 +41,10 @@ class SqliteSession(_SqliteManners, CallerSession):
     """A caller's sqlite3 connection."""
 
     connection: sqlite3.Connection
+
+    def place(self) -> str | None:
+        """The file; empty if there is none."""
+        return str(self.send(_PLACE, {})[0][0])
 
     def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""
@@ -101,6 +107,10 @@ class OwnSqliteSession(OwnTransactions, SqliteSession):
 
 class AiosqliteSession(_SqliteManners, AsyncCallerSession):
     """A caller's aiosqlite connection."""
+
+    async def aplace(self) -> str | None:
+        """The file; empty if there is none."""
+        return str((await self.send(_PLACE, {}))[0][0])
 
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""

@@ -55,9 +55,10 @@ returning cast(id as text),
           (select pg_notify('dibs', '') is null from dibs.worker where sleeping_until > :now limit 1)
 
 -- name: replace_waiting
--- Give a waiting job the payload, options and time of a newer request. A job somebody holds stays as it is.
+-- Give a waiting job the payload, options and time of a newer request, with all attempts before it. A job somebody
+-- holds stays as it is.
 update dibs.job set
-       payload = cast(cast(:payload as text) as jsonb), task = :task, priority = :priority,
+       payload = cast(cast(:payload as text) as jsonb), task = :task, priority = :priority, attempts = 0, crashes = 0,
        max_attempts = cast(:max_attempts as integer), options = cast(cast(:options as text) as jsonb),
        available_at = greatest(:now, coalesce(dibs.instant(cast(:run_at as bigint)),
                                 :now + coalesce(cast(:delay as bigint), 0) * interval '1 microsecond'))
@@ -434,8 +435,17 @@ select name, paused_at is not null, cast(settings as text) from dibs.queue
 
 -- name: count_live
 -- Live jobs by queue, priority and state, at most :cap rows read of each lane, and the age of the oldest due one.
+-- The lanes are found as in discover_lanes, and not written down: who only looks may have no right to write.
+with recursive hop(queue, priority) as (
+    (select queue, priority from dibs.job order by queue, priority limit 1)
+    union all
+    select n.queue, n.priority
+      from hop, lateral (select j.queue, j.priority from dibs.job j
+                          where (j.queue, j.priority) > (hop.queue, hop.priority)
+                          order by j.queue, j.priority limit 1) n
+)
 select lane.queue, lane.priority, counted.status, counted.number, counted.oldest
-  from (select queue, priority from dibs.lane) lane, lateral (
+  from hop lane, lateral (
        select case when lease_until is not null and started_at is null then 'claimed'
                    when lease_until is not null then 'running'
                    when available_at is null then 'blocked'

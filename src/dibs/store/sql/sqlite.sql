@@ -39,10 +39,11 @@ do update set unique_key = excluded.unique_key
 returning id, 0
 
 -- name: replace_waiting
--- Give a waiting job the payload, options and time of a newer request. A job somebody holds stays as it is.
+-- Give a waiting job the payload, options and time of a newer request, with all attempts before it. A job somebody
+-- holds stays as it is.
 -- differs: only the wording of casts.
 update dibs_job set payload = :payload, task = :task, priority = :priority, max_attempts = :max_attempts,
-       options = :options, available_at = max(:now, coalesce(:run_at, :now + coalesce(:delay, 0)))
+       attempts = 0, crashes = 0, options = :options, available_at = max(:now, coalesce(:run_at, :now + coalesce(:delay, 0)))
  where id = :id and lease_until is null
 returning id
 
