@@ -99,6 +99,22 @@ def test_several_processes_share_the_work_and_end_together(terminal: Terminal, d
     assert {handle.status() for handle in handles} == {"completed"}
 
 
+def test_a_process_that_ends_by_itself_is_replaced_and_one_that_hangs_is_killed(small: Terminal) -> None:
+    door = Dibs(f"sqlite:///{small.folder}/jobs.db")
+    with small.start("worker", "run", "--processes", 2, "--grace", "0s") as parent:
+        wait_until(lambda: len(door.workers()) == 2, "both workers to be heard of", PATIENCE)
+        first, second = (worker.pid for worker in door.workers())
+        os.kill(first, signal.SIGTERM)
+        line_with(parent, "was not told to")
+        wait_until(lambda: {worker.pid for worker in door.workers()} - {first, second}, "the next worker", PATIENCE)
+        os.kill(second, signal.SIGSTOP)
+        parent.terminate()
+        line_with(parent, "is killed")
+        assert parent.wait(PATIENCE) == 1
+        assert not _lives(second)
+    door.close()
+
+
 def test_workers_are_listed_while_they_are_there(terminal: Terminal, door: Dibs) -> None:
     assert "No worker" in terminal.run("worker", "list").err
     with terminal.start("worker", "run", "--queues", "mail,default", "--concurrency", 3, "--name", "anna") as worker:
@@ -225,6 +241,17 @@ def test_development_makes_the_tables_of_any_database(terminal: Terminal, databa
         assert json.loads(terminal.run("enqueue", "greet", "name=Ada", "--wait").out) == "hello Ada"
         developing.terminate()
         assert developing.wait(PATIENCE) == 0
+
+
+def test_development_ends_a_worker_that_hangs(small: Terminal) -> None:
+    door = Dibs(f"sqlite:///{small.folder}/jobs.db")
+    with small.start("dev", DIBS_GRACE="0s") as developing:
+        wait_until(door.workers, "the worker to be heard of", PATIENCE)
+        [worker] = door.workers()
+        os.kill(worker.pid, signal.SIGSTOP)
+        assert interrupt(developing) == 0
+        assert not _lives(worker.pid)
+    door.close()
 
 
 def test_no_worker_outlives_the_one_who_develops(small: Terminal) -> None:

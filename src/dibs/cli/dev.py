@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,22 +48,27 @@ class Reloader:
     """Keeps one child at work: a changed file ends it and starts the next. A child that failed waits for a change."""
 
     def __init__(self, command: list[str], url: str | None) -> None:
+        from dibs.cli.configured import span
+        from dibs.model.duration import seconds
         from dibs.worker.supervisor import LEASH
 
         self._command = command
+        self._grace = span("grace", None)
+        self._grace_seconds = seconds(self._grace)
         self._leash, self._held_end = os.pipe()
         self._environment = {**os.environ, LEASH: str(self._leash), **({"DIBS_URL": url} if url else {})}
         self._stopping = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
+        self._end_by = math.inf
+        self._lock = threading.Lock()
 
     def run(self) -> int:
         """Until a signal: the first asks the child to end, the second forces it."""
-        from dibs.cli.configured import span
         from dibs.cli.reload import changes
         from dibs.cli.signals import signals_told
         from dibs.worker.signals import stopped_by_signals
 
-        with signals_told(span("grace", None)), stopped_by_signals(self._ask, self._ask):
+        with signals_told(self._grace), stopped_by_signals(self._ask, self._ask):
             self._start()
             for changed in changes(Path.cwd(), self._stopping):
                 if self._stopping.is_set():
@@ -72,18 +80,35 @@ class Reloader:
         return OK
 
     def _start(self) -> None:
-        # In a session of its own a Ctrl-C at the terminal reaches it once, through us, and not twice.
-        self._child = subprocess.Popen(
-            self._command, env=self._environment, pass_fds=(self._leash,), start_new_session=True
-        )
+        with self._lock:
+            if self._stopping.is_set():  # asked between two children: nobody would tell this one
+                return
+            self._end_by = math.inf
+            # In a session of its own a Ctrl-C at the terminal reaches it once, through us, and not twice.
+            self._child = subprocess.Popen(
+                self._command, env=self._environment, pass_fds=(self._leash,), start_new_session=True
+            )
 
     def _end(self) -> None:
-        if self._child is not None:
-            if self._child.poll() is None and not self._stopping.is_set():
-                self._child.terminate()
-            self._child.wait()
+        """Wait for the end of the child; one that does not listen is killed."""
+        with self._lock:
+            if not self._stopping.is_set():
+                self._tell(self._grace_seconds)
+        child = self._child
+        while child is not None and child.poll() is None:
+            if time.monotonic() >= self._end_by:
+                child.kill()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(0.1)
 
     def _ask(self) -> None:
-        self._stopping.set()
+        with self._lock:
+            self._tell(0.0 if self._stopping.is_set() else self._grace_seconds)
+            self._stopping.set()
+
+    def _tell(self, grace: float) -> None:
+        from dibs.worker.supervisor import MARGIN
+
+        self._end_by = min(self._end_by, time.monotonic() + grace + MARGIN)
         if self._child is not None and self._child.poll() is None:
             self._child.terminate()

@@ -143,6 +143,7 @@ def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) 
     """Start the same command in several processes, each with one worker; the health of all is told by this one."""
     from dibs.cli.configured import log_to_terminal, span
     from dibs.cli.signals import signals_told
+    from dibs.model.duration import seconds
     from dibs.worker.supervisor import Supervisor
 
     log_to_terminal(given["log_level"])
@@ -151,9 +152,10 @@ def _supervise(target: Target, found: Found, count: int, given: dict[str, Any]) 
     output.note(say("worker.supervises", count=count))
     found.dibs.close()
     alone = ["--processes", "1", "--health-port", "0"]  # what is written last counts
-    supervisor = Supervisor([sys.executable, "-m", "dibs", *sys.argv[1:], *alone], count)
+    again, grace = [sys.executable, "-m", "dibs", *sys.argv[1:], *alone], span("grace", given["grace"])
+    supervisor = Supervisor(again, count, grace=seconds(grace), until_empty=given["until_empty"])
     with ExitStack() as stack:
-        stack.enter_context(signals_told(span("grace", given["grace"])))
+        stack.enter_context(signals_told(grace))
         if given["health_port"]:
             stack.enter_context(_health(supervisor.health, given))
         return supervisor.run()
