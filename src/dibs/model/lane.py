@@ -18,7 +18,7 @@ BUSY_LOOK = 1.0
 IDLE_LOOK = 0.25
 """Seconds between two short looks at least, while there is work in the lane and while there is none."""
 
-LIVELY = 10.0
+LIVELY = 1.0
 """Seconds an empty lane is still peeked at whenever any is. After that, when there is time for it."""
 
 Look: TypeAlias = Literal["short", "full"]
@@ -95,6 +95,8 @@ class Lane:
 
 def claim_order(lanes: Sequence[Lane], turn: int) -> list[Lane]:
     """Highest priority first; queues of equal priority take turns at being first."""
+    if len(lanes) < 2:
+        return list(lanes)
     queues = sorted({lane.queue for lane in lanes})
     place = {queue: (index - turn) % len(queues) for index, queue in enumerate(queues)}
     return sorted(lanes, key=lambda lane: (-lane.priority, place[lane.queue]))

@@ -142,19 +142,18 @@ class Claimer:
 
     def _promising(self, thorough: bool) -> list[Lane]:
         """The lanes worth a claim, in order. Few lanes are all tried while busy or just woken; else a peek tells."""
-        lanes = claim_order(self.lanes, self._turn) if self._lanes else []
-        if len(lanes) <= MANY_LANES and (thorough or self._hurried):
+        if len(self._lanes) <= MANY_LANES and (thorough or self._hurried):
             self.due_in = None
-            return lanes
-        return self._peeked(lanes, thorough) if lanes else []
+            return claim_order(self.lanes, self._turn)
+        return claim_order(self._peeked(thorough), self._turn)
 
-    def _peeked(self, lanes: list[Lane], thorough: bool) -> list[Lane]:
+    def _peeked(self, thorough: bool) -> list[Lane]:
         """The lanes that one statement sees work in; where it is time to look behind a mark, it does.
 
         Lanes that have long been quiet are left out until there is time for them, unless somebody rang: a thousand
         of them, most of them done with for good, must not slow down each claim of the one where work is.
         """
-        started = time.monotonic()
+        started, lanes = time.monotonic(), self.lanes
         every = thorough or self._rung or started >= self._quiet_due
         chosen = lanes if every else [lane for lane in lanes if lane.lively(started)]
         ready = self._peek(chosen, started, thorough) if chosen else []
