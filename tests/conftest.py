@@ -7,16 +7,16 @@ DIBS_ALLOW_MISSING names it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
 
 from dibs import Dibs
 from dibs.store.postgres import PostgresDatabase
-from tests.servers import must_be_there
+from tests.servers import PgbouncerServer, ServerUnavailable, must_be_there
 from tests.support import notices
 from tests.support.clock import FakeClock
 from tests.support.databases import (
@@ -29,12 +29,20 @@ from tests.support.databases import (
     migrated_file,
 )
 from tests.support.leaks import no_threads_left
+from tests.support.pooler import Pooled
 
 POSTGRES = ("postgres18", "postgres15")
 DATABASES = ("sqlite", *POSTGRES)
+POOLED = "pgbouncer"
+"""PostgreSQL 18 through a transaction pooler: one more database for the contract, by --pooler."""
 
 Make = Callable[..., Dibs]
 """`dibs_on(url, **options)`."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of this project's tests."""
+    parser.addoption("--pooler", action="store_true", help="run the contract through PgBouncer too")
 
 
 def pytest_report_header() -> list[str]:
@@ -69,17 +77,42 @@ class Servers:
             self._template = self._template or migrated_file(self._folder)
             return fresh_sqlite(folder, self._template)
         if name not in self._made:
-            made = fresh_postgres(name, server_url(name), self._worker)
-            self._made[name] = self.stack.enter_context(made)
+            self._made[name] = self._pooled() if name == POOLED else self._fresh(name)
         return self._made[name]
+
+    def _fresh(self, name: str, suffix: str = "") -> Postgres:
+        return self.stack.enter_context(fresh_postgres(name, server_url(name), self._worker + suffix))
+
+    def _pooled(self) -> Postgres:
+        """A database of its own: what is asked about its connections concerns nobody else's."""
+        direct = self._fresh("postgres18", "_pooled")
+        pooler = self.stack.enter_context(pooler_before("postgres18", size=8))
+        return self.stack.enter_context(closing(Pooled(direct, pooler)))
 
 
 def server_url(name: str) -> str:
     """The administrator's URL of a server; skips or fails the test if it is missing."""
     url = given_servers().get(name)
-    if url is not None:
-        return url
-    reason = f"{name} is not available: DIBS_TEST_SERVERS does not name it; `python3 tests/run.py` starts it"
+    if url is None:
+        _missing(name, f"{name} is not available: DIBS_TEST_SERVERS does not name it; `python3 tests/run.py` starts it")
+    return url
+
+
+@contextmanager
+def pooler_before(name: str, size: int) -> Iterator[PgbouncerServer]:
+    """PgBouncer with `size` connections in front of a server; skips or fails the test if either is missing."""
+    pooler = PgbouncerServer(server_url(name), pool_size=size)
+    try:
+        pooler.start()
+    except ServerUnavailable as unavailable:
+        _missing(pooler.name, str(unavailable))
+    try:
+        yield pooler
+    finally:
+        pooler.stop()
+
+
+def _missing(name: str, reason: str) -> NoReturn:
     if must_be_there(name):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import POSTGRES
+from tests.conftest import DATABASES, POOLED, POSTGRES
 from tests.support.callers import ON_POSTGRES, ON_SQLITE, ORDERS, Caller
 from tests.support.databases import Database
 
@@ -17,6 +17,8 @@ def _pairs(name: str, kinds: tuple[Any, ...]) -> list[Any]:
 
 
 POSTGRES_CALLERS = [pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES)]
+THEIR_OWN = frozenset({"test_a_scoped_session_joins_its_own_transaction"})
+"""They hand dibs' URL to another library, which does not know `pooler`. Callers of a pooler are in test_pooler.py."""
 CALLERS = [*_pairs("sqlite", ON_SQLITE), *POSTGRES_CALLERS]
 
 
@@ -44,4 +46,6 @@ def database(request: pytest.FixtureRequest, open_database: Callable[[str], Data
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test without a caller is run once for each database."""
     if "database" in metafunc.fixturenames and "caller" not in metafunc.fixturenames:
-        metafunc.parametrize("database", ["sqlite", *POSTGRES], indirect=True)
+        wanted = metafunc.config.getoption("--pooler") and metafunc.function.__name__ not in THEIR_OWN
+        pooled = [POOLED] if wanted else []
+        metafunc.parametrize("database", [*DATABASES, *pooled], indirect=True)

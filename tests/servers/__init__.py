@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from .mysql import MariadbServer, MysqlServer
+from .pgbouncer import PgbouncerServer
 from .postgres import PostgresServer
 from .server import Factory, Server
 from .unavailable import ServerUnavailable, must_be_there
@@ -28,6 +29,7 @@ __all__ = [
     "Fleet",
     "MariadbServer",
     "MysqlServer",
+    "PgbouncerServer",
     "PostgresServer",
     "Server",
     "ServerUnavailable",
@@ -40,6 +42,7 @@ FACTORIES: dict[str, Factory] = {
     **{f"postgres{major}": partial(PostgresServer, major) for major in (14, 15, 16, 17, 18)},
     "mysql97": MysqlServer,
     "mariadb1011": MariadbServer,
+    "pgbouncer": PgbouncerServer,
 }
 
 

@@ -21,7 +21,10 @@ from .cache import kept
 from .commands import ask
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-UNUSED = re.compile(r"(lib)?perl|libgdbm|libdb5|libc-gconv|gcc-\d+-base|debconf|openssl-provider")
+UNUSED = re.compile(
+    r"(lib)?perl|libgdbm|libdb5|libc-gconv|gcc-\d+-base|debconf|openssl-provider"
+    r"|adduser|passwd|login|libpam-|postgresql-|ssl-cert|procps|sysvinit|init-system|sensible|ucf|netbase"
+)
 """What the servers' packages depend on for scripts that are not run here."""
 
 
@@ -41,6 +44,15 @@ class Wanted:
 def unpacked_package(wanted: Wanted) -> Path:
     """The root folder of the package and of all that it needs to run, its C library included."""
     return kept(f"debian-{wanted.suite}-{wanted.package}-{wanted.series}", partial(_build, wanted)) / "root"
+
+
+def by_its_own_loader(root: Path, program: str) -> tuple[str, ...]:
+    """How to run a program below `root`: with its own C library, of which ours may be years older."""
+    loaders = sorted(root.glob("lib/*/ld-linux*.so.*")) + sorted(root.glob("usr/lib/*/ld-linux*.so.*"))
+    if not loaders:
+        raise ArchiveUnavailable(f"{root} holds no loader")
+    libraries = f"{loaders[0].parent}:{root / 'usr/lib' / loaders[0].parent.name}"
+    return str(loaders[0]), "--library-path", libraries, str(root / program)
 
 
 def _build(wanted: Wanted, folder: Path) -> None:

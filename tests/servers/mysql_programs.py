@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from .account import server_account
-from .archive import ArchiveUnavailable, Wanted, unpacked_package
+from .archive import ArchiveUnavailable, Wanted, by_its_own_loader, unpacked_package
 from .commands import ask
 from .unavailable import ServerUnavailable
 
@@ -74,20 +74,14 @@ def find_programs(release: Release) -> Programs:
 
 
 def _debians(release: Release) -> Programs:
-    """The unpacked package runs with its own C library, of which ours may be years older: by its own loader."""
     root = unpacked_package(release.debian)
-    loaders = sorted(root.glob("lib/*/ld-linux*.so.*")) + sorted(root.glob("usr/lib/*/ld-linux*.so.*"))
-    if not loaders:
-        raise _Unfit(f"{root} holds no loader")
-    libraries = f"{loaders[0].parent}:{root / 'usr/lib' / loaders[0].parent.name}"
     share = root / "usr/share/mysql"
     files = (
         f"--basedir={root / 'usr'}",
         f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
         f"--lc-messages-dir={share}",
     )
-    program = str(root / "usr/sbin" / release.program)
-    return Programs((str(loaders[0]), "--library-path", libraries, program, "--no-defaults", *files), share)
+    return Programs((*by_its_own_loader(root, f"usr/sbin/{release.program}"), "--no-defaults", *files), share)
 
 
 def _systems(release: Release) -> Programs:

@@ -169,10 +169,14 @@ class Asyncpg(AsyncCaller):
     """asyncpg.Connection."""
 
     async def aopen(self) -> Any:
-        connection = notices.watch(await asyncpg.connect(self.database.url))
+        connection = notices.watch(await self.connect())
         self.transaction = connection.transaction()
         await self.transaction.start()
         return connection
+
+    async def connect(self) -> Any:
+        """Connect."""
+        return await asyncpg.connect(self.database.url)
 
     def commit(self) -> None:
         self.run(self._end(self.transaction.commit()))

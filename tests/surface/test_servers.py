@@ -30,7 +30,7 @@ from tests.servers.mysql_programs import MYSQL97, find_programs
 from tests.servers.processes import processes_in, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_EACH_KIND = ("postgres18", "mysql97", "mariadb1011")
+OF_EACH_KIND = ("postgres18", "mysql97", "mariadb1011", "pgbouncer")
 
 
 def _skip_a_run_without_servers() -> None:
