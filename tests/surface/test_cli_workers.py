@@ -115,6 +115,19 @@ def test_a_process_that_ends_by_itself_is_replaced_and_one_that_hangs_is_killed(
     door.close()
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [(("--lease", "0"), "lease='0s' is shorter than a second"), (("--name", "my worker"), "'my worker'")],
+)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_impossible_option_is_refused_before_anything_starts(
+    small: Terminal, flags: tuple[str, str], words: str, processes: int
+) -> None:
+    assert words in small.run("worker", "run", "--processes", processes, *flags, code=2).err
+    said = small.run("worker", "run", "--processes", processes, code=2, DIBS_CONCURRENCY="many").err
+    assert said.count("[bad-setting]") == 1
+
+
 def test_workers_are_listed_while_they_are_there(terminal: Terminal, door: Dibs) -> None:
     assert "No worker" in terminal.run("worker", "list").err
     with terminal.start("worker", "run", "--queues", "mail,default", "--concurrency", 3, "--name", "anna") as worker:

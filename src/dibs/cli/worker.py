@@ -59,30 +59,36 @@ def run(target: Target, application: str | None, **given: Any) -> int:
 
 def work(found: Found, given: dict[str, Any]) -> int:
     """Run one worker in this process, until it is told to stop."""
-    from dibs.cli.configured import log_to_terminal, span, whole
+    from dibs.cli.configured import log_to_terminal
     from dibs.cli.signals import signals_told
     from dibs.worker.signals import stopped_by_signals
     from dibs.worker.supervisor import LEASH
 
     log_to_terminal(given.get("log_level"))
-    grace = span("grace", given.get("grace"))
-    worker = found.dibs.worker(
-        queues_of(given.get("queues")),
-        concurrency=whole("concurrency", given.get("concurrency"), 1, 10_000),
-        grace=grace,
-        lease=given.get("lease"),
-        name=given.get("name"),
-        wakeups="poll" if given.get("poll_only") else "auto",
-    )
+    options = _options(given)
+    worker = found.dibs.worker(queues_of(given.get("queues")), **options)
     with ExitStack() as stack:
         if LEASH not in os.environ:  # else the parent says it, once for all
-            stack.enter_context(signals_told(grace))
+            stack.enter_context(signals_told(options["grace"]))
         stack.enter_context(stopped_by_signals(worker.stop, worker.stop))  # also before `run` listens
         if given.get("health_port"):
             stack.enter_context(_health(worker.health, given))
         worker.run(until_empty=bool(given.get("until_empty")))
     output.done(say("worker.stopped", counts=_counts(worker.settler.outcomes)))
     return 0
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a worker, each from its flag or else from where settings come from."""
+    from dibs.cli.configured import span, whole
+
+    return {
+        "concurrency": whole("concurrency", given.get("concurrency"), 1, 10_000),
+        "grace": span("grace", given.get("grace")),
+        "lease": given.get("lease"),
+        "name": given.get("name"),
+        "wakeups": "poll" if given.get("poll_only") else "auto",
+    }
 
 
 def _counts(tally: Tally) -> str:
@@ -110,6 +116,8 @@ def queues_of(text: str | None) -> dict[str, int] | list[str] | None:
     given = value("queues", text)
     if given is None:
         return None
+    if not isinstance(given, (str, list)):
+        raise problem(InvalidOption, "bad-queues", word=given)
     words = given.split(",") if isinstance(given, str) else [str(word) for word in given]
     names: dict[str, int | None] = {}
     for word in words:
@@ -129,10 +137,12 @@ def _mixed(names: dict[str, int | None], caps: dict[str, int]) -> Any:
 def _check(found: Found, given: dict[str, Any]) -> None:
     """Refuse now what every process would refuse later; say what cannot be meant."""
     from dibs.errors import UnknownTask
+    from dibs.worker.options import check
 
     if not len(found.dibs.tasks):
         raise problem(UnknownTask, "no-tasks", app=found.name)
     queues = queues_of(given["queues"])
+    check(queues, _options(given))
     used = {task.options.queue for task in found.dibs.tasks}
     for name in queues or ():
         if name not in used and name not in {state.name for state in found.dibs.queues()}:

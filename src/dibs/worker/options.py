@@ -67,6 +67,16 @@ def _whole(name: str, value: Any, most: int = 10_000) -> int:
     return value
 
 
+def _lease(value: Any) -> float:
+    span = seconds(value, "lease")
+    if span < 1:
+        raise InvalidOption(
+            f"lease={value!r} is shorter than a second, which a slow round trip may take.",
+            "Leave lease out for the queue's own, or give a second or more.",
+        )
+    return span
+
+
 def _wakeups(value: Any) -> WakeUps:
     if value not in ("auto", "poll"):
         raise InvalidOption(f"wakeups={value!r} is unknown.", 'Choose "auto" or "poll".')
@@ -77,7 +87,7 @@ def _wakeups(value: Any) -> WakeUps:
 _CHECKS: dict[str, Any] = {
     "concurrency": lambda value: _whole("concurrency", value),
     "processes_limit": lambda value: _whole("processes_limit", value, 256),
-    "lease": lambda value: max(1.0, seconds(value, "lease")),
+    "lease": _lease,
     "grace": lambda value: seconds(value, "grace"),
     "wakeups": _wakeups,
     "poll": lambda value: max(0.001, seconds(value, "poll")),
