@@ -29,7 +29,7 @@ bench: setup ## measure
 chaos: setup ## kill, stop and cut off real processes, and check what became of every job
 	.venv/bin/python -m chaos
 
-demo: setup ## see it work: jobs, workers and the dashboard on SQLite
+demo: setup ## see jobs flow, fail and recover on SQLite, in under a minute
 	.venv/bin/dibs demo
 
 servers: ## real servers to play with, until Ctrl-C (SERVERS="postgres18 mysql97")

@@ -39,11 +39,23 @@ def test_the_first_project_speaks_the_users_language(terminal: Terminal) -> None
     assert terminal.run("job", "list", "--json").json["jobs"][0]["result"] == "你好，世界！"
 
 
-def test_a_first_project_overwrites_nothing(terminal: Terminal) -> None:
+def test_a_first_project_makes_what_is_missing_and_leaves_the_rest(terminal: Terminal) -> None:
     assert terminal.run("init").lines == ["jobs.py", "dibs.toml"]
-    before = (terminal.folder / "jobs.py").read_bytes()
-    assert "[file-exists]" in terminal.run("init", code=4).err
-    assert (terminal.folder / "jobs.py").read_bytes() == before
+    terminal.write("jobs.py", SHOP)
+    again = terminal.run("init")
+    assert again.lines == []
+    assert [line.partition(" ")[0] for line in again.err.splitlines()] == ["jobs.py", "dibs.toml"]
+    assert (terminal.folder / "jobs.py").read_text(encoding="utf-8") == SHOP
+    (terminal.folder / "dibs.toml").unlink()
+    assert terminal.run("init").lines == ["dibs.toml"]
+    (terminal.folder / "jobs.py").unlink()
+    assert terminal.run("init").lines == ["jobs.py"]
+
+
+def test_a_first_project_works_with_the_program_that_is_there(terminal: Terminal) -> None:
+    terminal.write("jobs.py", SHOP.replace("jobs =", "shop =").replace("@jobs", "@shop"))
+    terminal.run("init")
+    assert json.loads(terminal.run("check", "--json").out)["checks"][0]["detail"].startswith("jobs:shop")
 
 
 def test_settings_are_added_to_a_project_that_has_a_file_for_them(terminal: Terminal) -> None:
@@ -85,7 +97,49 @@ def test_a_check_tells_of_settings_that_mean_nothing(terminal: Terminal) -> None
     terminal.write("jobs.py", SHOP)
     terminal.write("dibs.toml", "concurency = 7\n")
     assert _verdicts(terminal)["settings"] == ("warning", "unknown-setting")
-    assert "'concurency' in dibs.toml" in terminal.run("config", "show").err
+    said = terminal.run("config", "show", DIBS_CONCURENCY="7").err
+    assert "'concurency' in dibs.toml" in said
+    assert "Did you mean concurrency? Settings: url, app" in said
+    assert "'DIBS_CONCURENCY' in the environment" in said
+    assert "Did you mean DIBS_CONCURRENCY?" in said
+    seen = terminal.run("check", "--json", DIBS_CONCURENCY="7").json["checks"]
+    assert [item["detail"].split()[0] for item in seen if item["code"] == "unknown-setting"] == [
+        "'concurency'",
+        "'DIBS_CONCURENCY'",
+    ]
+
+
+def test_variables_that_mean_something_else_are_no_settings_and_no_mistakes(terminal: Terminal) -> None:
+    names = ("DEBUG", "LANG", "ALLOW_MISSING", "TEST_SERVERS", "TEST_PG18_BIN", "BENCH_FOLDER", "DEMO_URL")
+    said = terminal.run("config", "show", **{f"DIBS_{name}": "1" for name in names}, MY_DIBS_APP="x")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("grace", "abc", "bad-duration"),
+        ("concurrency", "many", "bad-setting"),
+        ("processes", "0", "bad-setting"),
+        ("log_level", "loud", "bad-log-level"),
+        ("payload_limit", "1k", "bad-setting"),
+        ("queues", "mail:x", "bad-queues"),
+    ],
+)
+def test_a_setting_that_nobody_can_use_is_shown_as_such_and_fails_the_check(
+    terminal: Terminal, name: str, value: str, code: str
+) -> None:
+    terminal.write("jobs.py", SHOP)
+    wrong = {f"DIBS_{name.upper()}": value}
+    said = terminal.run("config", "show", **wrong)
+    assert [name, value] in [line.split()[:2] for line in said.lines]
+    assert f"[{code}]" in said.err
+    assert value in said.err
+    shown = {
+        item["name"]: item["problem"] for item in terminal.run("config", "show", "--json", **wrong).json["settings"]
+    }
+    assert [other for other, problem in shown.items() if problem] == [name]
+    assert _verdicts(terminal, code=2, **wrong)["settings"] == ("failed", code)
 
 
 def test_every_setting_is_shown_with_its_origin(terminal: Terminal) -> None:

@@ -83,6 +83,13 @@ def test_the_live_view_needs_a_screen(terminal: Terminal) -> None:
     assert "[terminal-needed]" in terminal.run("top", code=1).err
 
 
+def test_what_the_live_view_shows_can_be_read_by_a_program(terminal: Terminal) -> None:
+    seen = terminal.run("top", "--json").json
+    assert seen["url"].startswith("sqlite:")
+    assert (seen["rate"], seen["workers"]) == (0.0, [])
+    assert {queue["name"]: queue["jobs"]["ready"] for queue in seen["queues"]}["mail"] == 2
+
+
 def test_a_bar_shows_on_a_screen_only(terminal: Terminal) -> None:
     seen = terminal.at_screen("bench", "--jobs", "100")
     assert seen.code == 0

@@ -90,10 +90,14 @@ def _findings(target: Target) -> Iterator[Finding]:
 
 def _settings() -> Iterator[Finding]:
     from dibs.cli.config import unknown
+    from dibs.cli.configured import trouble
     from dibs.door import settings
 
-    for name, file in unknown():
-        yield _warning("settings", "unknown-setting", name=name, file=file, names=", ".join(settings.DEFAULTS))
+    for name in settings.DEFAULTS:
+        if error := trouble(name):
+            yield _failed("settings", error)
+    for values in unknown():
+        yield _warning("settings", "unknown-setting", **values)
 
 
 def _tasks(dibs: Dibs) -> Finding:

@@ -93,7 +93,6 @@ GROUPS: dict[str, dict[str, int]] = {
         "confirmation-needed": USAGE,
         "terminal-needed": FAILED,
         "unknown-code": NOT_FOUND,
-        "file-exists": CONFLICT,
         "cannot-write": FAILED,
         "port-taken": FAILED,
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from dibs.cli import output
@@ -21,48 +20,54 @@ jobs = Dibs()  # {where}
 def hello(name: str = "{world}") -> str:
     return f"{greeting}"
 '''
-_TABLE = 'url = "sqlite:///dibs.db"\napp = "jobs:jobs"\n'
+_URL = 'url = "sqlite:///dibs.db"\n'
+_APP = 'app = "jobs:jobs"\n'
 
 
 @command("init", examples=("dibs init", "dibs init shop"), app=False, url=False)
 @argument("folder", key="argument.folder", metavar="[FOLDER]", default=".")
 def init(folder: str) -> None:
     """Nothing that exists is overwritten."""
-    from dibs.errors import Conflict, DibsError
+    from dibs.errors import DibsError
 
     place = Path(folder)
-    if (place / "jobs.py").exists():
-        raise problem(Conflict, "file-exists", file=place / "jobs.py")
-    text = _JOBS.format(
-        about=say("init.about"), where=say("init.where"), world=say("init.world"), greeting=say("init.greeting")
-    )
+    ours = not (place / "jobs.py").exists()
     try:
-        for file in _write(place, text):
-            output.line(str(file))
+        place.mkdir(parents=True, exist_ok=True)
+        for file, made in (_program(place, ours), _settings(place, ours)):
+            if made:
+                output.line(str(file))
+            else:
+                output.note(say("init.left", file=file))
     except OSError as error:
         raise problem(DibsError, "cannot-write", file=error.filename, error=error.strerror) from error
-    output.done(say("init.done"))
+    if ours:
+        output.done(say("init.done"))
 
 
-def _write(place: Path, text: str) -> Iterator[Path]:
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "jobs.py").write_text(text, encoding="utf-8")
-    yield place / "jobs.py"
-    written = _configure(place)
-    if written:
-        yield written
+def _program(place: Path, ours: bool) -> tuple[Path, bool]:
+    """The first jobs.py, and whether it was written."""
+    file = place / "jobs.py"
+    if ours:
+        words = {name: say(f"init.{name}") for name in ("about", "where", "world", "greeting")}
+        file.write_text(_JOBS.format(**words), encoding="utf-8")
+    return file, ours
 
 
-def _configure(place: Path) -> Path | None:
-    """Add dibs' table to pyproject.toml, or write dibs.toml where there is none."""
+def _settings(place: Path, ours: bool) -> tuple[Path, bool]:
+    """dibs' table in pyproject.toml, or dibs.toml where there is none, and whether it was written.
+
+    It names the application only if we have written that: somebody's jobs.py may have another name for it.
+    """
     project, own = place / "pyproject.toml", place / "dibs.toml"
+    table = _URL + (_APP if ours else "")
     if own.exists():
-        return None
+        return own, False
     if not project.exists():
-        own.write_text(_TABLE, encoding="utf-8")
-        return own
+        own.write_text(table, encoding="utf-8")
+        return own, True
     text = project.read_text(encoding="utf-8")
     if "[tool.dibs]" in text:
-        return None
-    project.write_text(f"{text.rstrip()}\n\n[tool.dibs]\n{_TABLE}", encoding="utf-8")
-    return project
+        return project, False
+    project.write_text(f"{text.rstrip()}\n\n[tool.dibs]\n{table}", encoding="utf-8")
+    return project, True

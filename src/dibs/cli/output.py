@@ -73,9 +73,14 @@ def done(text: str) -> None:
 
 
 def warn(code: str, **values: object) -> None:
-    """Something is probably not as the user believes: cause, remedy and the code of its page."""
-    note(f"! {say(f'error.{code}.cause', **values)}", "yellow")
-    note(f"  {say(f'error.{code}.remedy', **values)} [{code}]")
+    """Something is probably not as the user believes."""
+    caution(say(f"error.{code}.cause", **values), say(f"error.{code}.remedy", **values), code)
+
+
+def caution(cause: str, remedy: str, code: str) -> None:
+    """A warning: cause, remedy and the code of its page."""
+    note(f"! {_lines(cause)}", "yellow")
+    note(f"  {_lines(remedy)} [{code}]")
 
 
 def complain(cause: str, remedy: str, code: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.cli import output
-from dibs.cli.grammar import command, option, pass_target
+from dibs.cli.grammar import as_json, command, option, pass_target
 from dibs.cli.kinds import SPAN
 from dibs.cli.problems import problem
 from dibs.cli.tables import grid
@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 _RECENT = 10
 
 
-@command("top", examples=("dibs top", "dibs top --every 500ms"))
+@command("top", examples=("dibs top", "dibs top --every 500ms", "dibs top --json"))
 @option("--every", key="option.every", type=SPAN, default="1s", show_default=True)
+@as_json
 @pass_target
-def top(target: Target, every: str) -> None:
-    """q quits, space holds."""
+def top(target: Target, every: str, as_json: bool) -> None:
+    """q quits, space holds; as JSON it is one look."""
     from rich.live import Live
 
     from dibs.cli.keyboard import keys, pressed
     from dibs.model.duration import seconds
 
+    if as_json:
+        output.document(_plain(_found(target.door())))
+        return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise problem(DibsError, "terminal-needed")
     door, pause, held = target.door(), max(0.1, seconds(every)), False
@@ -61,13 +65,25 @@ class Seen(NamedTuple):
 
 def _look(door: Dibs) -> Seen:
     """Everything for one page. A database that is away is said, and asked again the next time."""
-    from dibs.cli.queue import describe, shown
-
     try:
-        finished = sum(jobs for _, _, jobs in door.stats(_RECENT).finished)
-        return Seen(door.url, "", finished / _RECENT, shown(describe(door, door.stats())), door.workers())
+        return _found(door)
     except DatabaseUnreachable as error:
         return Seen(door.url, error.cause)
+
+
+def _found(door: Dibs) -> Seen:
+    from dibs.cli.queue import describe, shown
+
+    finished = sum(jobs for _, _, jobs in door.stats(_RECENT).finished)
+    return Seen(door.url, "", finished / _RECENT, shown(describe(door, door.stats())), door.workers())
+
+
+def _plain(seen: Seen) -> dict[str, Any]:
+    """One look as plain values; the rate is that of the last seconds."""
+    from dibs.cli.worker_list import plain
+
+    workers = [plain(worker) for worker in seen.workers]
+    return {"url": seen.url, "rate": seen.rate, "queues": seen.queues, "workers": workers}
 
 
 def _draw(seen: Seen, held: bool) -> RenderableType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dibs.cli import output
 from dibs.cli.grammar import as_json, command, pass_target
@@ -22,7 +22,7 @@ def list_workers(target: Target, as_json: bool) -> None:
     """The workers that have been heard of lately."""
     workers = target.door().workers()
     if as_json:
-        output.document({"workers": [{**worker._asdict(), "lost": lost(worker)} for worker in workers]})
+        output.document({"workers": [plain(worker) for worker in workers]})
         return
     table(columns(), [row(worker) for worker in workers])
     if not workers:
@@ -32,6 +32,11 @@ def list_workers(target: Target, as_json: bool) -> None:
     versions = sorted({worker.version for worker in workers if not lost(worker)})
     if len(versions) > 1:
         output.warn("mixed-versions", versions=", ".join(versions))
+
+
+def plain(worker: WorkerState) -> dict[str, Any]:
+    """A worker as plain values."""
+    return {**worker._asdict(), "lost": lost(worker)}
 
 
 def columns() -> list[Column]:
