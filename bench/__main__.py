@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only NAME ...] [--postgres 18] [--json FILE] [--table]`: ask the questions."""
+"""`python -m bench [--quick] [--only NAME ...] [--server mysql97] [--json FILE] [--table]`: ask the questions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.core import machine, report
 from bench.core.result import Result
 from bench.core.stage import Stage, opened
+from bench.grounds import GROUNDS
 
 QUESTIONS = {
     "drain_async_1": "bench.drain",
@@ -31,11 +32,14 @@ QUESTIONS = {
     "memory": "bench.memory",
     "help": "bench.help",
     "idle": "bench.idle",
+    "idle_sqlite": "bench.idle",
     "library": "bench.library",
 }
 """Each question by name, and the module whose function of that name asks it."""
 SLOW = ("memory",)
 """Not asked in a quick run, unless by name."""
+ONCE = ("pickup_sqlite", "sqlite_drain", "idle_sqlite", "memory", "help")
+"""About something else than the server: asked beside PostgreSQL, and beside the others only by name."""
 LOCAL = machine.ROOT / "bench/results/local"
 
 
@@ -45,9 +49,8 @@ def main() -> int:
     if chosen.show:
         print(report.markdown(report.load(chosen.show)))
         return 0
-    names = chosen.only or [name for name in QUESTIONS if not (chosen.quick and name in SLOW)]
-    results, failed = _ask_all(names, chosen.postgres, chosen.quick)
-    file = chosen.json or LOCAL / f"{time.strftime('%Y%m%d-%H%M%S')}-postgres{chosen.postgres}.json"
+    results, failed = _ask_all(chosen.only or _usual(chosen), chosen.server, chosen.quick)
+    file = chosen.json or LOCAL / f"{time.strftime('%Y%m%d-%H%M%S')}-{chosen.server}.json"
     if results:
         report.save(file, machine.describe(), results)
         print(f"\nkept in {os.path.relpath(file)}", file=sys.stderr)
@@ -65,16 +68,21 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure dibs beside plain SQL.")
     parser.add_argument("--quick", action="store_true", help="fewer jobs and rounds, about three minutes in all")
     parser.add_argument("--only", nargs="+", choices=QUESTIONS, metavar="NAME", help=", ".join(QUESTIONS))
-    parser.add_argument("--postgres", type=int, choices=(14, 15, 16, 17, 18), default=18, help="major version")
+    parser.add_argument("--server", choices=GROUNDS, default="postgres18", metavar="NAME", help=", ".join(GROUNDS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the results here, beside older ones")
     parser.add_argument("--table", action="store_true", help="also print a Markdown table for the README")
     parser.add_argument("--show", type=Path, metavar="FILE", help="measure nothing, print the table of a file")
     return parser.parse_args()
 
 
-def _ask_all(names: Sequence[str], major: int, quick: bool) -> tuple[list[Result], list[str]]:
+def _usual(chosen: argparse.Namespace) -> list[str]:
+    skipped = {*(SLOW if chosen.quick else ()), *(() if chosen.server.startswith("postgres") else ONCE)}
+    return [name for name in QUESTIONS if name not in skipped]
+
+
+def _ask_all(names: Sequence[str], server: str, quick: bool) -> tuple[list[Result], list[str]]:
     results, failed = [], []
-    with opened(major, quick) as stage:
+    with opened(server, quick) as stage:
         for name in names:
             print(f"{name} ...", file=sys.stderr, flush=True)
             try:
@@ -96,7 +104,7 @@ def _ask(name: str, stage: Stage) -> Result:
     result.about = {
         "date": machine.now(),
         "commit": machine.commit(),
-        "server": f"PostgreSQL {stage.major}" if stage.started else "none",
+        "server": stage.ground.title if stage.started else "none",
         "seconds": round(wall, 1),
         "others_cores": round(max(0.0, others), 2),
         "quick": stage.quick,

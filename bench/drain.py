@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bench.app import application
 from bench.core.pairing import Run, alternate, compared, of, ratios
-from bench.core.result import Bar, Figure, Result, figure
-from bench.core.stage import Database, Stage
+from bench.core.result import Figure, Result, figure
+from bench.core.stage import Stage
 from bench.draining import Drain, check_all_finished, fill_reference, ours, store, theirs
+from bench.grounds.database import Database
 
 
 def drain_async_1(stage: Stage) -> Result:
@@ -14,7 +15,7 @@ def drain_async_1(stage: Stage) -> Result:
     jobs = stage.few(50_000, 20_000)
     with stage.database("drain_async_1") as database:
         runs = _runs(stage, database, Drain(jobs), tuned=True)
-    figures = compared(runs, Bar("at least", 0.85), Bar("at most", 12.0))
+    figures = compared(runs, stage.bar("drain_async_1, ratio"), stage.bar("drain_async_1, client µs"))
     figures += _tuned(runs)
     return _result("drain_async_1", "drain, 1 worker process, `async def` handler", figures, runs)
 
@@ -24,7 +25,7 @@ def drain_async_2(stage: Stage) -> Result:
     jobs = stage.few(100_000, 30_000)
     with stage.database("drain_async_2") as database:
         runs = _runs(stage, database, Drain(jobs, processes=2))
-    figures = compared(runs, Bar("at least", 0.85), Bar("at most", 12.0))
+    figures = compared(runs, stage.bar("drain_async_2, ratio"), stage.bar("drain_async_2, client µs"))
     return _result("drain_async_2", "drain, 2 worker processes beside 2 of the reference", figures, runs)
 
 
@@ -33,27 +34,28 @@ def drain_sync_1(stage: Stage) -> Result:
     jobs = stage.few(50_000, 20_000)
     with stage.database("drain_sync_1") as database:
         runs = _runs(stage, database, Drain(jobs, task="sync_noop"))
-    figures = compared(runs, Bar("at least", 0.5))
+    figures = compared(runs, stage.bar("drain_sync_1, ratio"))
     return _result("drain_sync_1", "drain, 1 worker process, `def` handler", figures, runs)
 
 
 def _runs(stage: Stage, database: Database, drain: Drain, tuned: bool = False) -> list[Run]:
     app = application(database.url)
 
-    def raw(hot: bool) -> Run:
+    def raw(tuned: bool) -> Run:
         database.clear()
-        fill_reference(database, drain.jobs, hot)
-        return theirs(stage, database, drain, "tuned reference" if hot else "reference").run
+        fill_reference(database, drain.jobs, tuned)
+        return theirs(stage, database, drain, "tuned reference" if tuned else "reference").run
 
     def mine() -> Run:
-        database.execute("drop table if exists reference.job")
+        database.forget(database.reference.table)
         last = store(database, app, drain)
-        database.settle_down("dibs.job")
+        database.settle_down(database.job)
         done = ours(stage, database, drain, last).run
         check_all_finished(database, drain.jobs)
         return done
 
-    takes = [lambda: raw(hot=False), mine, *([lambda: raw(hot=True)] if tuned else [])]
+    tuned = tuned and database.reference.tunable
+    takes = [lambda: raw(tuned=False), mine, *([lambda: raw(tuned=True)] if tuned else [])]
     try:
         return alternate(takes, stage.few(7, 2), stage.say)
     finally:
@@ -61,6 +63,8 @@ def _runs(stage: Stage, database: Database, drain: Drain, tuned: bool = False) -
 
 
 def _tuned(runs: list[Run]) -> list[Figure]:
+    if not of(runs, "tuned reference"):
+        return []
     return [
         figure("ratio to a reference with HOT claims", ratios(runs, "dibs", "tuned reference")),
         figure("reference with HOT claims", [run.rate for run in of(runs, "tuned reference")], "jobs/s"),

@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench import reference
 from bench.app import QUEUE, Application
 from bench.core.children import Child, children
 from bench.core.pairing import Run
-from bench.core.stage import Database, Stage
+from bench.core.stage import Stage
+from bench.grounds.database import Database
 
 LOOK_SECONDS = 0.005
 DRAIN_SECONDS = 120.0
@@ -81,13 +81,14 @@ def ours(stage: Stage, database: Database, drain: Drain, last: str, who: str = "
         ended = _await_end(database, last, drain.until_empty)
         server = database.server.cpu_seconds() - server
         cpu = _stop(workers, drain.until_empty)
-    began = float(database.value("select extract(epoch from min(claimed_at)) from dibs.history"))
-    return Drained(Run(who, drain.jobs, ended - began, cpu, server), began, _curve(database))
+    began = database.first_claim()
+    return Drained(Run(who, drain.jobs, ended - began, cpu, server), began, database.curve())
 
 
 def theirs(stage: Stage, database: Database, drain: Drain, who: str = "reference") -> Drained:
     """Let the reference run what is stored for it."""
-    with children(drain.processes, "bench.reference", ["drain", database.url, str(drain.jobs)], stage.log) as loops:
+    module, arguments = database.reference.module, ["drain", database.url, str(drain.jobs)]
+    with children(drain.processes, module, arguments, stage.log) as loops:
         server = database.server.cpu_seconds()
         for loop in loops:
             loop.go()
@@ -101,22 +102,20 @@ def theirs(stage: Stage, database: Database, drain: Drain, who: str = "reference
     return Drained(Run(who, jobs, seconds, cpu, server), began, curve)
 
 
-def fill_reference(database: Database, jobs: int, hot: bool = False) -> None:
+def fill_reference(database: Database, jobs: int, tuned: bool = False) -> None:
     """A fresh table with so many jobs for the reference."""
-    reference.create(database.connection, hot)
+    database.reference.create(tuned)
     for start in range(0, jobs, LOAD):
-        reference.copy(database.connection, min(LOAD, jobs - start))
-    database.settle_down("reference.job")
+        database.reference.bulk(database.reference.table, min(LOAD, jobs - start))
+    database.settle_down(database.reference.table)
 
 
 def _await_end(database: Database, last: str, empty: bool) -> float:
     """Look for the last job in claim order, by its key: that costs the same whatever is dead around it."""
     deadline = time.monotonic() + DRAIN_SECONDS
-    look = "select exists (select from dibs.job where id = %s)"
-    while database.value(look, last) or (empty and database.value("select exists (select from dibs.job)")):
+    while database.lives(last) or (empty and not database.is_empty()):
         if time.monotonic() > deadline:
-            left = database.value("select count(*) from dibs.job")
-            raise TimeoutError(f"{left} jobs are left after {DRAIN_SECONDS:g} s")
+            raise TimeoutError(f"{database.count(database.job)} jobs are left after {DRAIN_SECONDS:g} s")
         time.sleep(LOOK_SECONDS)
     return time.time()
 
@@ -129,19 +128,10 @@ def _stop(workers: list[Child], ends_itself: bool) -> float:
     return sum(float(worker.hear(60.0)["cpu"]) for worker in workers)
 
 
-def _curve(database: Database) -> list[tuple[float, int]]:
-    """How many were finished when, by the database's clock."""
-    found = database.execute(
-        "select extract(epoch from finished_at)::float8, sum(count(*)) over (order by finished_at)::bigint"
-        "  from dibs.history group by finished_at order by finished_at"
-    )
-    return [(at, done) for at, done in found]
-
-
 def check_all_finished(database: Database, jobs: int) -> None:
     """Every job is in the history, once, completed: a fast queue that loses some would win every bench."""
-    finished = database.value("select count(*) from dibs.history where outcome = 'completed' and attempts = 1")
-    if finished != jobs or database.value("select exists (select from dibs.job)"):
+    finished = database.succeeded()
+    if finished != jobs or not database.is_empty():
         raise AssertionError(f"{finished} of {jobs} jobs are completed at the first attempt")
 
 

@@ -6,14 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-import psycopg
-
-from bench import reference
 from bench.app import application
 from bench.core.pairing import Run, alternate, compared, of, ratios
-from bench.core.result import Bar, Result, figure
-from bench.core.stage import Database, Stage
-from dibs.model.identity import new_ids
+from bench.core.result import Result, figure
+from bench.core.stage import Stage
+from bench.grounds.database import Database
 
 TITLE = "single enqueue, 1 producer"
 TEXT = "x" * 88
@@ -23,7 +20,7 @@ def enqueue_single(stage: Stage) -> Result:
     """How near is `task.enqueue(...)` to a plain INSERT of the same row?"""
     count = stage.few(800, 400)
     with stage.database("enqueue_single") as database:
-        reference.create(database.connection)
+        database.reference.create()
         app = application(database.url)
 
         async def many() -> None:
@@ -35,7 +32,7 @@ def enqueue_single(stage: Stage) -> Result:
 
         runs = alternate(
             [
-                lambda: timed("reference", lambda: insert(database.connection, count)),
+                lambda: timed("reference", lambda: database.reference.insert(count)),
                 lambda: timed("dibs", lambda: [app.noop.enqueue(TEXT) for _ in range(count)]),
                 lambda: timed("dibs, awaited", lambda: asyncio.run(many())),
             ],
@@ -45,7 +42,7 @@ def enqueue_single(stage: Stage) -> Result:
         app.jobs.close()
     awaited = of(runs, "dibs, awaited")
     figures = [
-        *compared(runs, Bar("at least", 0.75)),
+        *compared(runs, stage.bar("enqueue_single, ratio")),
         figure("ratio of aenqueue, one after the other", ratios(runs, "dibs, awaited", "reference")),
         figure("dibs, awaited", [run.rate for run in awaited], "jobs/s"),
         figure("dibs, awaited, client CPU", [run.client_us for run in awaited], "µs/job"),
@@ -53,18 +50,10 @@ def enqueue_single(stage: Stage) -> Result:
     return Result("enqueue_single", TITLE, figures, rounds=[run.as_json() for run in runs])
 
 
-def insert(connection: psycopg.Connection[object], count: int) -> None:
-    """The reference: one prepared statement, ids made beforehand."""
-    statement = reference.INSERT.encode()
-    with connection.cursor() as cursor:
-        for job_id in new_ids(count):
-            cursor.execute(statement, (job_id, "bench", "noop", 100, reference.PAYLOAD), prepare=True)
-
-
 def clocked(database: Database, who: str, count: int, work: Callable[[], object]) -> Run:
     """Time something that this process does, from clean tables."""
     database.clear()
-    database.execute("truncate reference.job")
+    database.forget(database.reference.table)
     database.settle_down()
     server, client, began = database.server.cpu_seconds(), time.process_time(), time.perf_counter()
     work()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.core.result import Bar, Figure, Result, figure
+from bench.core.result import Figure, Result, figure
 from bench.core.stage import Stage
 
 TIMES = 10
@@ -22,8 +22,8 @@ def help(stage: Stage) -> Result:
         bare.append(_milliseconds([sys.executable, "-c", "pass"], stage))
         taken.append(_milliseconds([dibs, "--help"], stage))
     figures = [
-        figure("median", taken, "ms", Bar("at most", 150)),
-        Figure("best", min(taken), "ms", bar=Bar("at most", 150)),
+        figure("median", taken, "ms", stage.bar("help", "none")),
+        Figure("best", min(taken), "ms", bar=stage.bar("help", "none")),
         figure("python -c pass", bare, "ms"),
     ]
     return Result("help", "`dibs --help`", figures, rounds=[{"ms": round(took, 1)} for took in taken])

@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psycopg
-
 from bench.app import application
 from bench.core import machine
 from bench.core.children import Child, children
@@ -15,35 +13,28 @@ from bench.core.result import Figure, Result
 from bench.core.stage import Stage
 
 SETTLING = 5.0
-STATEMENTS = "select xact_commit + xact_rollback from pg_stat_database where datname = 'idle'"
+NOTE = "On PostgreSQL statements are counted as transactions."
 
 
 def idle(stage: Stage) -> Result:
-    """Statements per second and processor time of one idle worker, on both databases."""
-    span = stage.few(20, 10)
-    figures = [*_postgres(stage, span), *_sqlite(stage, span)]
-    return Result("idle", f"an idle worker, for {span} s", figures, "Statements are counted as transactions.")
-
-
-def _postgres(stage: Stage, span: int) -> list[Figure]:
-    with (
-        stage.database("idle") as database,
-        _idling(stage, database.url) as worker,
-        psycopg.connect(stage.server.url(), autocommit=True) as elsewhere,
-    ):
-        cpu, server = machine.cpu_of(worker.pid), stage.server.cpu_seconds()
-        (before,) = elsewhere.execute(STATEMENTS).fetchone() or (0,)
+    """Statements per second and processor time of one idle worker on the server."""
+    span, who = stage.few(20, 10), stage.ground.family
+    with stage.database("idle") as database, _idling(stage, database.url) as worker:
+        cpu, server, before = machine.cpu_of(worker.pid), stage.server.cpu_seconds(), database.statements()
         time.sleep(span)
-        (after,) = elsewhere.execute(STATEMENTS).fetchone() or (0,)
+        sent = database.statements() - before
         cpu, server = machine.cpu_of(worker.pid) - cpu, stage.server.cpu_seconds() - server
-    return [
-        Figure("PostgreSQL, statements", (after - before) / span, "per second"),
-        Figure("PostgreSQL, worker CPU", cpu / span * 1000, "ms per second"),
-        Figure("PostgreSQL, server CPU", server / span * 1000, "ms per second"),
+    figures = [
+        Figure(f"{who}, statements", sent / span, "per second", bar=stage.bar("idle, statements")),
+        Figure(f"{who}, worker CPU", cpu / span * 1000, "ms per second"),
+        Figure(f"{who}, server CPU", server / span * 1000, "ms per second"),
     ]
+    return Result("idle", f"an idle worker on {who}, for {span} s", figures, NOTE)
 
 
-def _sqlite(stage: Stage, span: int) -> list[Figure]:
+def idle_sqlite(stage: Stage) -> Result:
+    """Processor time of one idle worker on a file: looking costs no statement there."""
+    span = stage.few(20, 10)
     with stage.sqlite("idle") as path:
         url = f"sqlite:///{path}"
         application(url).jobs.migrate()
@@ -51,7 +42,8 @@ def _sqlite(stage: Stage, span: int) -> list[Figure]:
             cpu = machine.cpu_of(worker.pid)
             time.sleep(span)
             cpu = machine.cpu_of(worker.pid) - cpu
-    return [Figure("SQLite, worker CPU", cpu / span * 1000, "ms per second")]
+    figures = [Figure("SQLite, worker CPU", cpu / span * 1000, "ms per second")]
+    return Result("idle_sqlite", f"an idle worker on SQLite, for {span} s", figures)
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from bench import reference
 from bench.app import QUEUE, Application, application
 from bench.core.pairing import Run, alternate, compared
 from bench.core.result import Result
-from bench.core.stage import Database, Stage
+from bench.core.stage import Stage
 from bench.draining import Drain, check_all_finished, fill_reference, store, theirs
+from bench.grounds.database import Database
+from bench.reference.loop import noop
 
 BATCH = 500
 
@@ -27,7 +28,7 @@ def library(stage: Stage) -> Result:
 
         def mine() -> Run:
             store(database, app, Drain(jobs))
-            database.settle_down("dibs.job")
+            database.settle_down(database.job)
             run = _loop(database, app)
             check_all_finished(database, jobs)
             return run
@@ -42,7 +43,7 @@ def _loop(database: Database, app: Application) -> Run:
     done = 0
     while jobs := app.jobs.dequeue([QUEUE], limit=BATCH):
         for job in jobs:
-            reference.noop(**job.payload)
+            noop(**job.payload)
         app.jobs.ack_many(jobs)
         done += len(jobs)
     seconds = time.perf_counter() - began

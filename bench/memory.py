@@ -8,9 +8,10 @@ from statistics import linear_regression, median
 from bench.app import Application, application
 from bench.core import machine
 from bench.core.children import Child, children
-from bench.core.result import Bar, Figure, Result
-from bench.core.stage import Database, Stage
+from bench.core.result import Figure, Result
+from bench.core.stage import Stage
 from bench.draining import TEXT
+from bench.grounds.database import Database
 
 CHUNK = 10_000
 WAITING = 20_000
@@ -35,8 +36,8 @@ def memory(stage: Stage) -> Result:
     warm = [sample for sample in samples if sample[0] >= WARM * jobs]
     slope = linear_regression([done / 1e6 for done, _ in warm], [size for _, size in warm]).slope
     figures = [
-        Figure("largest", max(size for _, size in samples), "MB", bar=Bar("at most", 90)),
-        Figure("growth after the first fifth", slope, "MB per million jobs", bar=Bar("at most", 3)),
+        Figure("largest", max(size for _, size in samples), "MB", bar=stage.bar("memory, largest")),
+        Figure("growth after the first fifth", slope, "MB per million jobs", bar=stage.bar("memory, growth")),
         Figure("before the first job", at_first, "MB"),
         Figure("median", median(size for _, size in samples), "MB"),
         Figure("at the end", samples[-1][1], "MB"),
@@ -52,7 +53,7 @@ def _feed(database: Database, app: Application, worker: Child, jobs: int) -> lis
     fed, waiting = 0, 1
     began = time.monotonic()
     while waiting and time.monotonic() < began + LONGEST:
-        waiting = int(database.value("select count(*) from dibs.job"))
+        waiting = database.count(database.job)
         if fed < jobs and waiting < WAITING:
             app.jobs.enqueue_many([app.noop.job(TEXT) for _ in range(CHUNK)])
             fed, waiting = fed + CHUNK, waiting + CHUNK

@@ -5,53 +5,48 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from statistics import quantiles
 from typing import Any
 
-import psycopg
-
-from bench import reference
 from bench.app import Application, application
 from bench.core.children import Child, children
 from bench.core.result import Bar, Figure, Result
 from bench.core.stage import Stage
-from dibs.model.identity import new_id
 
 PAUSE = (0.05, 0.15)
 """Seconds between two jobs: the worker has run dry, and sometimes has gone to sleep."""
 WARM = 5
-NOTIFYING = """
-with new as (insert into reference.job (id, queue, task, payload)
-             values (cast(cast(%s as text) as uuid), 'bench', 'note', cast(cast(%s as text) as jsonb)) returning id)
-select pg_notify('reference', '') from new
-"""
 NOTE = "From the moment the producer's call returned, which is after its commit; in brackets from its beginning."
 Sent = dict[str, tuple[float, float]]
 """When the call that enqueued each job began and when it returned."""
 
 
 def pickup(stage: Stage) -> Result:
-    """PostgreSQL, beside a plain loop that listens and is notified by each insert."""
+    """The server's, beside a plain loop that listens where the server can notify, and looks often where it cannot."""
     count = stage.few(300, 60)
     with stage.database("pickup") as database:
-        reference.create(database.connection)
+        raw = database.reference
+        raw.create()
         app = application(database.url)
         listener = ["listen", database.url, str(count + WARM)]
         with (
             children(1, "bench.app", [database.url, "{}"], stage.log) as (worker,),
-            children(1, "bench.reference", listener, stage.log) as (loop,),
-            psycopg.connect(database.url, autocommit=True) as producer,
+            children(1, raw.module, listener, stage.log) as (loop,),
+            closing(raw.connect(database.url)) as connection,
         ):
             worker.go()
             loop.go()
-            ours, theirs = _send(count, lambda n: app.note.enqueue(n), lambda n: _notify(producer, n))
+            producer = type(raw)(connection)
+            ours, theirs = _send(count, lambda n: app.note.enqueue(n), producer.notify)
             seen, heard = _stop(worker), loop.hear(30.0)["seen"]
         app.jobs.close()
     figures = [
-        *_figures("dibs", ours, seen, (3.0, 15.0)),
-        *_figures("reference (LISTEN)", theirs, heard),
+        *_figures("dibs", ours, seen, (stage.bar("pickup, p50"), stage.bar("pickup, p99"))),
+        *_figures(f"reference ({raw.hears})", theirs, heard),
     ]
-    return Result("pickup", "idle pick-up, PostgreSQL", figures, NOTE, _rounds(ours, seen))
+    title = f"idle pick-up, {stage.ground.family}"
+    return Result("pickup", title, figures, NOTE, _rounds(ours, seen))
 
 
 def pickup_sqlite(stage: Stage) -> Result:
@@ -65,7 +60,7 @@ def pickup_sqlite(stage: Stage) -> Result:
             (ours,) = _send(stage.few(300, 60), lambda n: app.note.enqueue(n))
             seen = _stop(worker)
         app.jobs.close()
-    figures = _figures("dibs", ours, seen, (10.0, None))
+    figures = _figures("dibs", ours, seen, (stage.bar("pickup, p50", "sqlite"), None))
     return Result("pickup_sqlite", "idle pick-up from another process, SQLite", figures, NOTE, _rounds(ours, seen))
 
 
@@ -87,10 +82,6 @@ def _send(count: int, *enqueues: Callable[[int], object]) -> list[Sent]:
     return sent
 
 
-def _notify(producer: psycopg.Connection[Any], n: int) -> None:
-    producer.execute(NOTIFYING.encode(), (new_id(), f'{{"n": {n}}}'), prepare=True)
-
-
 def _stop(worker: Child) -> Mapping[str, float]:
     worker.ask_to_stop()
     seen: Mapping[str, float] = worker.hear(30.0)["seen"]
@@ -98,14 +89,13 @@ def _stop(worker: Child) -> Mapping[str, float]:
 
 
 def _figures(
-    who: str, sent: Sent, seen: Mapping[str, float], bars: tuple[float | None, float | None] = (None, None)
+    who: str, sent: Sent, seen: Mapping[str, float], bars: tuple[Bar | None, Bar | None] = (None, None)
 ) -> list[Figure]:
     after = _hundredths([(seen[n] - returned) * 1000 for n, (_, returned) in sent.items()])
     whole = _hundredths([(seen[n] - began) * 1000 for n, (began, _) in sent.items()])
-    limits = [None if bar is None else Bar("at most", bar) for bar in bars]
     return [
-        Figure(f"{who}, p50", after[49], "ms", after[24], after[74], limits[0]),
-        Figure(f"{who}, p99", after[98], "ms", after[94], None, limits[1]),
+        Figure(f"{who}, p50", after[49], "ms", after[24], after[74], bars[0]),
+        Figure(f"{who}, p99", after[98], "ms", after[94], None, bars[1]),
         Figure(f"{who}, p50 (from the call)", whole[49], "ms"),
         Figure(f"{who}, p99 (from the call)", whole[98], "ms"),
     ]

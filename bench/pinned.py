@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-
-import psycopg
+from contextlib import nullcontext
 
 from bench.app import application
 from bench.core.pairing import Run, alternate, of, ratios
-from bench.core.result import Bar, Result, figure
-from bench.core.stage import Database, Stage
+from bench.core.result import Result, figure
+from bench.core.stage import Stage
 from bench.draining import Drain, Drained, check_all_finished, fill_reference, ours, store, theirs
 
+JOBS = {"postgres": (150_000, 60_000), "mysql": (100_000, 40_000)}
+"""In all, and in a quick run: as many as the bar of each kind of database is about."""
 TAIL = 15_000
 FREE, PINNED = "dibs", "dibs, pinned"
 RAW_FREE, RAW_PINNED = "reference", "reference, pinned"
 
 
 def pinned(stage: Stage) -> Result:
-    """The rate of the last 15,000 of 150,000 jobs while a transaction holds an old snapshot, and without one."""
-    jobs = stage.few(150_000, 60_000)
+    """The rate of the last 15,000 of very many jobs while a transaction holds an old snapshot, and without one."""
+    jobs = stage.few(*JOBS[stage.ground.kind])
     cost: list[Drained] = []
     with stage.database("pinned") as database:
         app = application(database.url)
 
         def mine(who: str) -> Run:
             last = store(database, app, Drain(jobs))
-            database.settle_down("dibs.job")
-            with _snapshot(database) if who == PINNED else nullcontext():
+            database.settle_down(database.job)
+            with database.old_snapshot() if who == PINNED else nullcontext():
                 done = ours(stage, database, Drain(jobs), last, who)
             check_all_finished(database, jobs)
             cost.append(done)
@@ -37,7 +36,7 @@ def pinned(stage: Stage) -> Result:
         def raw(who: str) -> Run:
             database.clear()
             fill_reference(database, jobs)
-            with _snapshot(database) if who == RAW_PINNED else nullcontext():
+            with database.old_snapshot() if who == RAW_PINNED else nullcontext():
                 done = theirs(stage, database, Drain(jobs), who)
             cost.append(done)
             return _tail(done, jobs)
@@ -46,7 +45,7 @@ def pinned(stage: Stage) -> Result:
         runs = alternate(takes, stage.few(3, 1), stage.say)
         app.jobs.close()
     figures = [
-        figure("pinned by unpinned", ratios(runs, PINNED, FREE), "", Bar("at least", 0.85)),
+        figure("pinned by unpinned", ratios(runs, PINNED, FREE), "", stage.bar("pinned")),
         figure("the reference, pinned by unpinned", ratios(runs, RAW_PINNED, RAW_FREE)),
         *[figure(who, [run.rate for run in of(runs, who)], "jobs/s") for who in (FREE, PINNED, RAW_FREE, RAW_PINNED)],
     ]
@@ -54,16 +53,6 @@ def pinned(stage: Stage) -> Result:
     for who in (FREE, PINNED, RAW_FREE, RAW_PINNED):
         figures.append(figure(f"{who}, server CPU, all", [run.server_us for run in of(whole, who)], "µs/job"))
     return Result("pinned", f"last {TAIL:,} of {jobs:,} under an old snapshot", figures, rounds=_told(runs, whole))
-
-
-@contextmanager
-def _snapshot(database: Database) -> Iterator[None]:
-    """A transaction of somebody else that has looked at the jobs and does not end."""
-    with psycopg.connect(database.url) as other:
-        other.execute("begin isolation level repeatable read")
-        other.execute("select 1 from pg_class limit 1")
-        yield
-        other.rollback()
 
 
 def _tail(done: Drained, jobs: int) -> Run:

@@ -6,13 +6,13 @@ import json
 import sqlite3
 import time
 
-from bench import reference_sqlite
 from bench.app import Application, application
 from bench.core.children import children
 from bench.core.pairing import Run, alternate, compared, of
-from bench.core.result import Bar, Result, figure
+from bench.core.result import Result, figure
 from bench.core.stage import Stage
 from bench.draining import DRAIN_SECONDS, LOOK_SECONDS, TEXT
+from bench.reference import sqlite as reference
 
 CLEAR = "delete from dibs_job; delete from dibs_history; analyze; pragma wal_checkpoint(truncate);"
 
@@ -30,8 +30,8 @@ def sqlite_drain(stage: Stage) -> Result:
         )
         app.jobs.close()
     figures = [
-        *compared(runs, Bar("at least", 0.4)),
-        figure("dibs, rate", [run.rate for run in of(runs, "dibs")], "jobs/s", Bar("at least", 15_000)),
+        *compared(runs, stage.bar("drain, ratio", "sqlite")),
+        figure("dibs, rate", [run.rate for run in of(runs, "dibs")], "jobs/s", stage.bar("drain, rate", "sqlite")),
     ]
     return Result(
         "sqlite_drain", "SQLite drain, 1 process, synchronous=FULL", figures, rounds=[run.as_json() for run in runs]
@@ -39,8 +39,8 @@ def sqlite_drain(stage: Stage) -> Result:
 
 
 def _theirs(stage: Stage, path: str, jobs: int) -> Run:
-    reference_sqlite.fill(path, jobs)
-    with children(1, "bench.reference_sqlite", [path], stage.log) as (loop,):
+    reference.fill(path, jobs)
+    with children(1, "bench.reference.sqlite", [path], stage.log) as (loop,):
         loop.go()
         answer = loop.hear(DRAIN_SECONDS)
     return Run("reference", answer["jobs"], answer["ended"] - answer["began"], answer["cpu"])

@@ -40,7 +40,9 @@ def summary(results: Sequence[Result]) -> str:
     """The table of the README: every figure that has a bar, with the rates behind it."""
     lines = ["| measured | figure | bar | rates |", "|---|--:|--:|---|"]
     for result in results:
-        rates = ", ".join(f"{found.name} {_number(found)}" for found in result.figures if found.unit == "jobs/s" and not found.bar)
+        rates = ", ".join(
+            f"{found.name} {_number(found)}" for found in result.figures if found.unit == "jobs/s" and not found.bar
+        )
         for index, found in enumerate(found for found in _told(result) if found.bar):
             cells = (f"{result.title}: {found.name}", _marked(found), found.bar, rates if index == 0 else "")
             lines.append(f"| {' | '.join(map(str, cells))} |")

@@ -1,4 +1,4 @@
-"""Where a question is asked: a private server and its databases, a folder, and how long to take."""
+"""Where a question is asked: a private server on its ground, a folder, and how long to take."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import psycopg
-
+from bench import bars
 from bench.core import machine
-from dibs import Dibs
-from tests.servers import PostgresServer
+from bench.core.result import Bar
+from bench.grounds import GROUNDS
+from bench.grounds.database import Database
+from bench.grounds.ground import Ground
+from tests.servers.private import PrivateServer
 
 PATIENCE = 45.0
 """Seconds a question waits, at most, for others to leave the machine alone."""
@@ -25,10 +26,10 @@ PATIENCE = 45.0
 class Stage:
     """What a question needs. The server is started when first asked for."""
 
-    major: int = 18
+    ground: Ground
     quick: bool = False
     folder: Path = field(default_factory=Path)
-    _server: PostgresServer | None = None
+    _server: PrivateServer | None = None
     _closing: ExitStack = field(default_factory=ExitStack)
 
     def say(self, line: str) -> None:
@@ -39,6 +40,10 @@ class Stage:
         """A number of jobs or rounds: fewer in a quick run."""
         return quick if self.quick else many
 
+    def bar(self, figure: str, kind: str = "") -> Bar | None:
+        """What a figure must reach here, or on another kind of database than the server's."""
+        return bars.bar(kind or self.ground.kind, figure)
+
     def quiet(self) -> None:
         """Wait until others leave the machine alone, or patience is over."""
         others = machine.wait_for_quiet(2.0 if self.quick else PATIENCE)
@@ -46,10 +51,10 @@ class Stage:
             self.say(f"others use {others:.1f} cores")
 
     @property
-    def server(self) -> PostgresServer:
-        """PostgreSQL with its defaults for durability."""
+    def server(self) -> PrivateServer:
+        """The server, with its defaults for durability."""
         if self._server is None:
-            self._server = self._closing.enter_context(PostgresServer(self.major, durable=True, shared_buffers="1GB"))
+            self._server = self._closing.enter_context(self.ground.server())
         return self._server
 
     @property
@@ -68,22 +73,9 @@ class Stage:
         """What child processes say on standard error."""
         return self.folder / "children.log"
 
-    @contextmanager
-    def database(self, name: str) -> Iterator[Database]:
+    def database(self, name: str) -> AbstractContextManager[Database]:
         """A new database with dibs' tables, dropped afterwards."""
-        with psycopg.connect(self.server.url(), autocommit=True) as admin:
-            admin.execute(f"drop database if exists {name} with (force)")
-            admin.execute(f"create database {name}")
-        url = self.server.url(name)
-        jobs = Dibs(url)
-        jobs.migrate()
-        try:
-            with psycopg.connect(url, autocommit=True, application_name="bench") as connection:
-                yield Database(self.server, url, jobs, connection)
-        finally:
-            jobs.close()
-            with psycopg.connect(self.server.url(), autocommit=True) as admin:
-                admin.execute(f"drop database if exists {name} with (force)")
+        return self.ground.database(self.server, name)
 
     @contextmanager
     def sqlite(self, name: str) -> Iterator[str]:
@@ -96,40 +88,11 @@ class Stage:
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-@dataclass
-class Database:
-    """One database with dibs' tables: the application's handle, and a plain connection to look and to prepare."""
-
-    server: PostgresServer
-    url: str
-    jobs: Dibs
-    connection: psycopg.Connection[Any]
-
-    def execute(self, text: str, *params: object) -> psycopg.Cursor[Any]:
-        """A statement on the plain connection."""
-        return self.connection.execute(text.encode(), params or None)
-
-    def value(self, text: str, *params: object) -> Any:
-        """The first value of a query's first row, None without one."""
-        row = self.execute(text, *params).fetchone()
-        return None if row is None else row[0]
-
-    def settle_down(self, *tables: str, vacuum: bool = False) -> None:
-        """Fresh statistics and no write-out left over from preparing: every timed run starts from the same."""
-        for table in tables:
-            self.execute(f"{'vacuum (analyze)' if vacuum else 'analyze'} {table}")
-        self.execute("checkpoint")
-
-    def clear(self) -> None:
-        """No job, live or finished."""
-        self.execute("truncate dibs.job, dibs.history, dibs.attempt_error, dibs.worker")
-
-
 @contextmanager
-def opened(major: int, quick: bool) -> Iterator[Stage]:
+def opened(server: str, quick: bool) -> Iterator[Stage]:
     """A stage that cleans up after itself."""
     with tempfile.TemporaryDirectory(prefix="dibs-bench-", dir=_scratch()) as folder, ExitStack() as closing:
-        yield Stage(major, quick, Path(folder), _closing=closing)
+        yield Stage(GROUNDS[server](), quick, Path(folder), _closing=closing)
 
 
 def _scratch() -> str | None:

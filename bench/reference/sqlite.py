@@ -1,6 +1,6 @@
 """The reference on SQLite: plain statements over sqlite3, one transaction claims 100, one deletes them.
 
-WAL and synchronous=FULL as dibs has it. As a child process: `python -m bench.reference_sqlite PATH`.
+WAL and synchronous=FULL as dibs has it. As a child process: `python -m bench.reference.sqlite PATH`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
+from math import inf
 from typing import Any
 
 from bench.core.children import as_child
-from bench.reference import BATCH, PAYLOAD, noop
+from bench.reference.loop import BATCH, PAYLOAD, Rows, empty
 from dibs.model.identity import new_ids
-from dibs.model.json_text import decode
 
 SCHEMA = """
 drop table if exists reference_job;
@@ -64,14 +64,14 @@ def fill(path: str, count: int) -> None:
 
 def drain(connection: sqlite3.Connection) -> dict[str, Any]:
     """Run jobs until there are none."""
-    done, began = 0, time.time()
-    while rows := connection.execute(CLAIM, {"now": time.time_ns() // 1000}).fetchall():
-        for _, payload in rows:
-            noop(**decode(payload))
-        ids = [job_id for job_id, _ in rows]
+
+    def claim() -> Rows:
+        return connection.execute(CLAIM, {"now": time.time_ns() // 1000}).fetchall()
+
+    def delete(ids: list[str]) -> None:
         connection.execute(DELETE, [*ids, *[""] * (BATCH - len(ids))])
-        done += len(rows)
-    return {"began": began, "ended": time.time(), "jobs": done}
+
+    return empty(claim, delete, inf)
 
 
 def main() -> None:
