@@ -34,12 +34,16 @@ QUESTIONS = {
     "idle": "bench.idle",
     "idle_sqlite": "bench.idle",
     "library": "bench.library",
+    "drivers": "bench.drivers",
 }
 """Each question by name, and the module whose function of that name asks it."""
 SLOW = ("memory",)
 """Not asked in a quick run, unless by name."""
-ONCE = ("pickup_sqlite", "sqlite_drain", "idle_sqlite", "memory", "help")
-"""About something else than the server: asked beside PostgreSQL, and beside the others only by name."""
+UNUSUAL = {
+    "postgres": ("drivers",),
+    "mysql": ("pickup_sqlite", "sqlite_drain", "idle_sqlite", "memory", "help"),
+}
+"""Asked only by name on this kind of server: there is but one driver, or it is about something else than the server."""
 LOCAL = machine.ROOT / "bench/results/local"
 
 
@@ -76,7 +80,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _usual(chosen: argparse.Namespace) -> list[str]:
-    skipped = {*(SLOW if chosen.quick else ()), *(() if chosen.server.startswith("postgres") else ONCE)}
+    skipped = {*(SLOW if chosen.quick else ()), *UNUSUAL[GROUNDS[chosen.server]().kind]}
     return [name for name in QUESTIONS if name not in skipped]
 
 

@@ -74,8 +74,8 @@ class Stage:
         return self.folder / "children.log"
 
     def database(self, name: str) -> AbstractContextManager[Database]:
-        """A new database with dibs' tables, dropped afterwards."""
-        return self.ground.database(self.server, name)
+        """A new database with dibs' tables, dropped afterwards. Not under the bare name: LIBRARY is a word of SQL."""
+        return self.ground.database(self.server, f"bench_{name}")
 
     @contextmanager
     def sqlite(self, name: str) -> Iterator[str]:

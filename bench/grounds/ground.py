@@ -37,6 +37,10 @@ class Ground(ABC):
     def drop(self, admin: Connection, name: str) -> None:
         """Make sure that there is no such database."""
 
+    def drivers(self) -> list[type[Reference]]:
+        """The reference over each driver that is installed."""
+        return [self.reference]
+
     @contextmanager
     def database(self, server: PrivateServer, name: str) -> Iterator[Database]:
         """A new database with dibs' tables, dropped afterwards."""

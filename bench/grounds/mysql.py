@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 
 from bench.grounds.database import Database
 from bench.grounds.ground import Ground
-from bench.reference.loop import Connection
+from bench.reference.loop import Connection, Reference
 from bench.reference.mysql import MysqlReference
+from bench.reference.mysqlclient import MysqlclientReference
 from tests.servers import MariadbServer, MysqlServer
 
 CACHE = {"innodb-buffer-pool-size": "1G"}
@@ -90,6 +91,10 @@ class MysqlGround(Ground):
     def server(self) -> MysqlServer | MariadbServer:
         """With innodb_flush_log_at_trx_commit and sync_binlog at 1."""
         return MysqlServer(durable=True, settings=CACHE)
+
+    def drivers(self) -> list[type[Reference]]:
+        """Two, if somebody has compiled the other one."""
+        return [MysqlReference, *([MysqlclientReference] if MysqlclientReference.installed() else [])]
 
     def drop(self, admin: Connection, name: str) -> None:
         """The binary log of all that was done to it goes too: a million rows are hundreds of megabytes."""

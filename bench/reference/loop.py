@@ -44,6 +44,7 @@ def empty(claim: Callable[[], Rows], delete: Callable[[list[str]], object], most
 class Reference(ABC):
     """A plain table and plain statements, over one connection."""
 
+    driver: ClassVar[str]
     table: ClassVar[str]
     module: ClassVar[str]
     """What `python -m` runs as a child process."""
@@ -57,9 +58,9 @@ class Reference(ABC):
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def connect(url: str) -> Connection:
+    def connect(cls, url: str) -> Connection:
         """A connection in autocommit mode."""
 
     @abstractmethod

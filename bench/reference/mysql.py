@@ -9,6 +9,7 @@ slower on MySQL 9.7. MariaDB and MySQL are sent the same.
 from __future__ import annotations
 
 import time
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pymysql
@@ -59,26 +60,32 @@ PAUSE = 0.025
 class MysqlReference(Reference):
     """PyMySQL."""
 
+    driver = "PyMySQL"
     table = "reference_job"
     module = "bench.reference.mysql"
     in_bulk = "INSERTs of 1,000"
     hears = f"looks every {PAUSE * 1000:g} ms"
     tunable = False
 
-    @staticmethod
-    def connect(url: str) -> Connection:
+    @classmethod
+    def connect(cls, url: str) -> Connection:
         """A connection in autocommit mode; encrypted if the server can, as dibs' own is."""
         parts = urlsplit(url)
-        return pymysql.connect(
-            host=parts.hostname,
-            port=parts.port or 3306,
-            user=parts.username,
-            password=unquote(parts.password or ""),
-            database=parts.path[1:] or None,
-            charset="utf8mb4",
-            autocommit=True,
-            init_command="set session transaction isolation level read committed",
-        )
+        arguments = {
+            "host": parts.hostname,
+            "port": parts.port or 3306,
+            "user": parts.username,
+            "password": unquote(parts.password or ""),
+            "database": parts.path[1:],
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "init_command": "set session transaction isolation level read committed",
+        }
+        return cls._open(arguments)
+
+    @staticmethod
+    def _open(arguments: dict[str, Any]) -> Connection:
+        return pymysql.connect(**arguments)
 
     def create(self, tuned: bool = False) -> None:
         """An empty table, made anew."""
@@ -93,7 +100,7 @@ class MysqlReference(Reference):
                 cursor.execute(INSERT, (job_id, "bench", "noop", 100, PAYLOAD))
 
     def bulk(self, table: str, count: int) -> None:
-        """INSERTs of a thousand rows each, as text, in one transaction: a quarter of what `executemany` costs here."""
+        """INSERTs of a thousand rows, written out, in one transaction. `executemany` reaches 0.6 of it: it quotes each value."""
         self.connection.begin()
         for start in range(0, count, ROWS):
             ids = new_ids(min(ROWS, count - start))

@@ -65,6 +65,7 @@ select pg_notify('reference', '') from new
 class PostgresReference(Reference):
     """psycopg."""
 
+    driver = "psycopg"
     table = "reference.job"
     module = "bench.reference.postgres"
     in_bulk = "COPY"
@@ -76,8 +77,8 @@ class PostgresReference(Reference):
         self._cursor = connection.cursor()
         self._listens = False
 
-    @staticmethod
-    def connect(url: str) -> Connection:
+    @classmethod
+    def connect(cls, url: str) -> Connection:
         """A connection in autocommit mode."""
         return psycopg.connect(url, autocommit=True, application_name="reference")
 
