@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _TICK = os.sysconf("SC_CLK_TCK")
 _QUIET = 0.25
 """Cores that others may use while we call the machine quiet."""
-_PACKAGES = ("dibs", "psycopg", "psycopg-binary", "msgspec", "uvloop")
+_PACKAGES = ("dibs", "psycopg", "psycopg-binary", "PyMySQL", "mysqlclient", "msgspec", "uvloop")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def text(result: Result) -> str:
     lines = [f"{result.name}: {result.title}"]
     for found in result.figures:
         bar = f"bar {found.bar}  {_VERDICT[found.reached]}" if found.bar else ""
-        lines.append(f"  {found.name:<42} {_number(found):>18}  {_spread(found):<22} {bar}".rstrip())
+        lines.append(f"  {found.name:<42} {number(found):>18}  {_spread(found):<22} {bar}".rstrip())
     if result.note:
         lines.append(f"  ({result.note})")
     return "\n".join(lines)
@@ -28,7 +28,7 @@ def markdown(results: Sequence[Result]) -> str:
     """Every figure that has a bar, then what it was compared with."""
     lines = ["| measured | bar | figure | spread | also |", "|---|--:|--:|--:|---|"]
     for result in results:
-        others = "; ".join(f"{found.name} {_number(found)}" for found in result.figures if found.bar is None)
+        others = "; ".join(f"{found.name} {number(found)}" for found in result.figures if found.bar is None)
         for index, found in enumerate(_told(result)):
             also = (others if found.bar else _rest(result)) if index == 0 else ""
             cells = (f"{result.title}: {found.name}", found.bar or "", _marked(found), _spread(found), also)
@@ -41,7 +41,7 @@ def summary(results: Sequence[Result]) -> str:
     lines = ["| measured | figure | bar | rates |", "|---|--:|--:|---|"]
     for result in results:
         rates = ", ".join(
-            f"{found.name} {_number(found)}" for found in result.figures if found.unit == "jobs/s" and not found.bar
+            f"{found.name} {number(found)}" for found in result.figures if found.unit == "jobs/s" and not found.bar
         )
         for index, found in enumerate(found for found in _told(result) if found.bar):
             cells = (f"{result.title}: {found.name}", _marked(found), found.bar, rates if index == 0 else "")
@@ -54,11 +54,11 @@ def _told(result: Result) -> Sequence[Figure]:
 
 
 def _marked(found: Figure) -> str:
-    return _number(found) + (" **missed**" if found.reached is False else "")
+    return number(found) + (" **missed**" if found.reached is False else "")
 
 
 def _rest(result: Result) -> str:
-    return "; ".join(f"{found.name} {_number(found)}" for found in result.figures[1:])
+    return "; ".join(f"{found.name} {number(found)}" for found in result.figures[1:])
 
 
 def save(file: Path, machine: Machine, results: Sequence[Result]) -> None:
@@ -76,8 +76,10 @@ def where(file: Path) -> str:
     machine, results = told["machine"], told["results"].values()
     servers = sorted({result["server"] for result in results} - {"none"})
     days = sorted({result["date"][:10] for result in results})
+    if any("sqlite" in name for name in told["results"]):
+        servers.append(f"SQLite {machine['sqlite']}")
     return (
-        f"{', '.join(servers)}, SQLite {machine['sqlite']} and Python {machine['python']}, all on one machine with "
+        f"{', '.join(servers)} and Python {machine['python']}, all on one machine with "
         f"{machine['cores']} cores ({machine['cpu']}) that others share, on {' and '.join(days)}"
     )
 
@@ -87,7 +89,8 @@ def load(file: Path) -> list[Result]:
     return [Result.from_json(name, told) for name, told in json.loads(file.read_text())["results"].items()]
 
 
-def _number(found: Figure) -> str:
+def number(found: Figure) -> str:
+    """A value with its unit."""
     return f"{_plain(found.value)} {found.unit}".strip()
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.core import report
+from bench.core import report, side_by_side
 from chaos.sabotage import BUGS
 from dibs.door import settings as door_settings
 from dibs.model import duration, json_text, names, options, outcome
@@ -129,7 +129,8 @@ def sabotages() -> Table:
     yield ""
 
 
-MEASURED = ROOT / "bench/results/postgres18.json"
+RESULTS = ROOT / "bench/results"
+MEASURED = RESULTS / "postgres18.json"
 
 
 def measured() -> Table:
@@ -138,8 +139,16 @@ def measured() -> Table:
 
 
 def figures() -> Table:
-    """All figures of the same run."""
-    yield from ("", report.markdown(report.load(MEASURED)), "")
+    """All figures of all servers that there are results of."""
+    for name in side_by_side.FILES:
+        file = RESULTS / f"{name}.json"
+        if file.exists():
+            yield from ("", f"On {report.where(file)}:", "", report.markdown(report.load(file)), "")
+
+
+def databases_measured() -> Table:
+    """The databases side by side, for the README."""
+    yield from ("", side_by_side.table(RESULTS), "")
 
 
 MADE: dict[str, Callable[[], Table]] = {
@@ -153,6 +162,7 @@ MADE: dict[str, Callable[[], Table]] = {
     "sabotages": sabotages,
     "measured": measured,
     "figures": figures,
+    "side_by_side": databases_measured,
 }
 
 
