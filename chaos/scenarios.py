@@ -218,7 +218,9 @@ class Poison(Scenario):
         if figures["innocents_lost"] > most:
             yield Violation("F11", f"{figures['innocents_lost']} runs of innocents were lost, at most {most} ran")
         if figures["innocents_lost_later"]:
-            yield Violation("F11", f"{figures['innocents_lost_later']} innocents were lost with a poison that ran alone")
+            yield Violation(
+                "F11", f"{figures['innocents_lost_later']} innocents were lost with a poison that ran alone"
+            )
 
     def figures(self, history: History, _tables: Tables) -> dict[str, int]:
         """Runs of innocents that were lost with a poison: in all, and at its last chance, when it runs alone."""
