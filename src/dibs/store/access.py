@@ -72,6 +72,8 @@ _DATABASES = {
     "postgresql": ("postgres", "PostgresDatabase"),
     "postgres": ("postgres", "PostgresDatabase"),
     "sqlite": ("sqlite", "SqliteDatabase"),
+    "mysql": ("mysql", "MysqlDatabase"),
+    "mariadb": ("mysql", "MariadbDatabase"),
 }
 """Scheme of a URL: the module beside this one, and the class in it. Loaded when a URL asks for it, not before."""
 

@@ -9,6 +9,10 @@ from importlib.resources import files
 from typing import NamedTuple, Protocol
 
 from dibs.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+from dibs.store.statement import FAMILY
+
+_VERSIONED = re.compile(r"/\*!\d+ (.*?) \*/", re.DOTALL)
+"""What MySQL keeps for servers from a version on. To others, MariaDB among them, it is a comment."""
 
 
 class Migration(NamedTuple):
@@ -56,12 +60,13 @@ class Migrator(Protocol):
 
 def steps(dialect: str) -> list[Migration]:
     """All steps this version of dibs knows, in order."""
-    folder = files("dibs.store").joinpath("migrations", dialect)
+    folder = files("dibs.store").joinpath("migrations", FAMILY.get(dialect, dialect))
     found = []
     for entry in folder.iterdir():
         name = re.fullmatch(r"(\d{4})_(\w+)\.sql", entry.name)
         if name:
-            found.append(Migration(int(name[1]), name[2], entry.read_text(encoding="utf-8")))
+            text = entry.read_text(encoding="utf-8")
+            found.append(Migration(int(name[1]), name[2], _VERSIONED.sub(r"\1", text) if dialect in FAMILY else text))
     return sorted(found)
 
 

@@ -69,7 +69,7 @@ class CallerSession(Manners, ABC):
             return []
         block = self.dialect.blocks[request.name]
         params = self.dialect.bind(block, request.params)
-        if len(block.parts) == 1:
+        if block.plain:
             return self.send(block.parts[0], params)
         rows: Any = None
         parts = block.sent(params, self.dialect.array)

@@ -18,9 +18,23 @@ def _kinds(given: Any) -> list[str]:
     return [f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(given).__mro__]
 
 
-def _sqlalchemy_database(given: Any) -> str:
+Ask: TypeAlias = Callable[[Any, str], str]
+"""Which database a connection is to, told from it and from what is wanted."""
+
+
+def _sqlalchemy_database(given: Any, wanted: str) -> str:
     bind = given.get_bind() if hasattr(given, "get_bind") else given
-    return str(bind.dialect.name).replace("postgresql", "postgres")
+    name = str(bind.dialect.name).replace("postgresql", "postgres")
+    if name not in _RELATED or wanted not in _RELATED:
+        return name
+    if getattr(bind.dialect, "server_version_info", None) is None:
+        return wanted  # not connected yet; "mysql" may turn out to be either
+    return "mariadb" if bind.dialect.is_mariadb else "mysql"
+
+
+def _mysql_database(given: Any, _wanted: str) -> str:
+    server = getattr(given, "connection", given).get_server_info()
+    return "mariadb" if "mariadb" in str(server).lower() else "mysql"
 
 
 def _itself(given: Any) -> Any:
@@ -48,25 +62,37 @@ _SQLALCHEMY = _adapter("sqlalchemy", "SqlAlchemySession")
 _SQLALCHEMY_ASYNC = _adapter("sqlalchemy", "AsyncSqlAlchemySession")
 _SQLITE = _adapter("sqlite", "SqliteSession")
 _AIOSQLITE = _adapter("sqlite", "AiosqliteSession")
+_MYSQL = _adapter("mysql", "MysqlSession")
+_MYSQLCLIENT = _adapter("mysql", "MysqlclientSession")
+_MYSQL_ASYNC = _adapter("mysql", "AsyncMysqlSession")
+_RELATED = frozenset({"mysql", "mariadb"})
 
-_KINDS: dict[str, tuple[str | None, Callable[[Any], Any], Adapter]] = {
+_KINDS: dict[str, tuple[str | Ask, Callable[[Any], Any], Adapter]] = {
     "psycopg.Connection": ("postgres", _itself, _PSYCOPG),
     "psycopg.Cursor": ("postgres", _connection_of, _PSYCOPG),
     "psycopg.AsyncConnection": ("postgres", _itself, _PSYCOPG_ASYNC),
     "psycopg.AsyncCursor": ("postgres", _connection_of, _PSYCOPG_ASYNC),
     "asyncpg.Connection": ("postgres", _itself, _ASYNCPG),
     "asyncpg.PoolConnectionProxy": ("postgres", _itself, _ASYNCPG),
-    "sqlalchemy.Connection": (None, _itself, _SQLALCHEMY),
-    "sqlalchemy.Session": (None, lambda given: given.connection(), _SQLALCHEMY),
-    "sqlalchemy.scoped_session": (None, lambda given: given.connection(), _SQLALCHEMY),
-    "sqlalchemy.AsyncConnection": (None, _itself, _SQLALCHEMY_ASYNC),
-    "sqlalchemy.AsyncSession": (None, _itself, _SQLALCHEMY_ASYNC),
-    "sqlalchemy.async_scoped_session": (None, _itself, _SQLALCHEMY_ASYNC),
+    "sqlalchemy.Connection": (_sqlalchemy_database, _itself, _SQLALCHEMY),
+    "sqlalchemy.Session": (_sqlalchemy_database, lambda given: given.connection(), _SQLALCHEMY),
+    "sqlalchemy.scoped_session": (_sqlalchemy_database, lambda given: given.connection(), _SQLALCHEMY),
+    "sqlalchemy.AsyncConnection": (_sqlalchemy_database, _itself, _SQLALCHEMY_ASYNC),
+    "sqlalchemy.AsyncSession": (_sqlalchemy_database, _itself, _SQLALCHEMY_ASYNC),
+    "sqlalchemy.async_scoped_session": (_sqlalchemy_database, _itself, _SQLALCHEMY_ASYNC),
     "sqlite3.Connection": ("sqlite", _itself, _SQLITE),
     "sqlite3.Cursor": ("sqlite", _connection_of, _SQLITE),
     "aiosqlite.Connection": ("sqlite", _itself, _AIOSQLITE),
+    "pymysql.Connection": (_mysql_database, _itself, _MYSQL),
+    "pymysql.Cursor": (_mysql_database, _connection_of, _MYSQL),
+    "MySQLdb.Connection": (_mysql_database, _itself, _MYSQLCLIENT),
+    "MySQLdb.BaseCursor": (_mysql_database, _connection_of, _MYSQLCLIENT),
+    "aiomysql.Connection": (_mysql_database, _itself, _MYSQL_ASYNC),
+    "aiomysql.Cursor": (_mysql_database, _connection_of, _MYSQL_ASYNC),
+    "asyncmy.Connection": (_mysql_database, _itself, _MYSQL_ASYNC),
+    "asyncmy.Cursor": (_mysql_database, _connection_of, _MYSQL_ASYNC),
 }
-"""Kind of connection: its database (None: it says itself), how to reach the connection, and its session."""
+"""Kind of connection: which database it is to, how to reach the connection, and its session."""
 
 
 def recognise(given: Any, dialect: Dialect) -> Session | AsyncSession:
@@ -75,10 +101,11 @@ def recognise(given: Any, dialect: Dialect) -> Session | AsyncSession:
     if known is None:
         raise InvalidOption(
             f"connection={type(given).__module__}.{type(given).__qualname__} is no connection dibs knows.",
-            "Pass a connection of psycopg, asyncpg, SQLAlchemy, sqlite3 or aiosqlite.",
+            "Pass a connection of psycopg, asyncpg, PyMySQL, mysqlclient, aiomysql, asyncmy, sqlite3, aiosqlite or "
+            "SQLAlchemy.",
         )
     database, unwrap, adapt = known
-    found = database or _sqlalchemy_database(given)
+    found = database if isinstance(database, str) else database(given, dialect.name)
     if found != dialect.name:
         raise WrongDatabase(
             f"This Dibs keeps its jobs in {dialect.title}, the connection given is to {found}: "

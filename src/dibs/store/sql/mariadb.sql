@@ -1,0 +1,1 @@
+-- What MariaDB is told in other words than MySQL (mysql.sql); everything else is the same.
