@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from dibs import Dibs
+from dibs.store.mysql import MysqlDatabase
 from dibs.store.postgres import PostgresDatabase
 from tests.servers import PgbouncerServer, ServerUnavailable, must_be_there
 from tests.support import notices
@@ -22,6 +23,7 @@ from tests.support.clock import FakeClock
 from tests.support.databases import (
     Database,
     Postgres,
+    Server,
     check_connections,
     fresh_postgres,
     fresh_sqlite,
@@ -29,10 +31,13 @@ from tests.support.databases import (
     migrated_file,
 )
 from tests.support.leaks import no_threads_left
+from tests.support.mysql_database import Connection, Mysql, arguments, fresh_mysql
 from tests.support.pooler import Pooled
 
 POSTGRES = ("postgres18", "postgres15")
-DATABASES = ("sqlite", *POSTGRES)
+MYSQL = ("mysql97", "mariadb1011")
+SERVERS = (*POSTGRES, *MYSQL)
+DATABASES = ("sqlite", *SERVERS)
 POOLED = "pgbouncer"
 """PostgreSQL 18 through a transaction pooler: one more database for the contract, by --pooler."""
 
@@ -51,14 +56,17 @@ def pytest_report_header() -> list[str]:
 
     found = [f"SQLite {sqlite3.sqlite_version}"]
     for name, url in given_servers().items():
-        if not url.startswith("postgresql:"):
-            found.append(name)
-            continue
-        with psycopg.connect(url) as connection:
-            shown = connection.execute("show server_version").fetchone()
-            found.append(f"{name} {shown[0] if shown else 'unknown'}")
-    missing = [name for name in POSTGRES if name not in given_servers()]
+        found.append(f"{name} {_version(url)}")
+    missing = [name for name in SERVERS if name not in given_servers()]
     return [f"databases: {', '.join(found)}{''.join(f', WITHOUT {name}' for name in missing)}"]
+
+
+def _version(url: str) -> str:
+    if url.startswith("postgresql:"):
+        with psycopg.connect(url) as connection:
+            return str(connection.execute("show server_version").fetchone())
+    with Connection(**arguments(url)) as server:
+        return str(server.execute("select version()").fetchone())
 
 
 class Servers:
@@ -67,7 +75,7 @@ class Servers:
     def __init__(self, worker: str, folder: Path) -> None:
         self._worker = worker
         self._folder = folder
-        self._made: dict[str, Postgres] = {}
+        self._made: dict[str, Server] = {}
         self._template: Path | None = None
         self.stack = ExitStack()
 
@@ -80,12 +88,17 @@ class Servers:
             self._made[name] = self._pooled() if name == POOLED else self._fresh(name)
         return self._made[name]
 
-    def _fresh(self, name: str, suffix: str = "") -> Postgres:
+    def _fresh(self, name: str) -> Server:
+        if name in MYSQL:
+            return self.stack.enter_context(fresh_mysql(name, server_url(name), self._worker))
+        return self._fresh_postgres(name)
+
+    def _fresh_postgres(self, name: str, suffix: str = "") -> Postgres:
         return self.stack.enter_context(fresh_postgres(name, server_url(name), self._worker + suffix))
 
     def _pooled(self) -> Postgres:
         """A database of its own: what is asked about its connections concerns nobody else's."""
-        direct = self._fresh("postgres18", "_pooled")
+        direct = self._fresh_postgres("postgres18", "_pooled")
         pooler = self.stack.enter_context(pooler_before("postgres18", size=8))
         return self.stack.enter_context(closing(Pooled(direct, pooler)))
 
@@ -149,8 +162,9 @@ def open_database(servers: Servers, tmp_path: Path, request: pytest.FixtureReque
 
 
 def _watch_own_connections(patch: pytest.MonkeyPatch) -> None:
-    original = PostgresDatabase._open
+    original, other = PostgresDatabase._open, MysqlDatabase._open
     patch.setattr(PostgresDatabase, "_open", lambda self: notices.watch(original(self)))
+    patch.setattr(MysqlDatabase, "_open", lambda self, **changes: notices.watch(other(self, **changes)))
 
 
 @pytest.fixture(params=DATABASES)
@@ -162,6 +176,18 @@ def database(request: pytest.FixtureRequest, open_database: Callable[[str], Data
 @pytest.fixture(params=POSTGRES)
 def postgres(request: pytest.FixtureRequest, open_database: Callable[[str], Postgres]) -> Postgres:
     """Each PostgreSQL in turn, migrated and empty."""
+    return open_database(request.param)
+
+
+@pytest.fixture(params=MYSQL)
+def mysql(request: pytest.FixtureRequest, open_database: Callable[[str], Mysql]) -> Mysql:
+    """MySQL and MariaDB in turn, migrated and empty."""
+    return open_database(request.param)
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest, open_database: Callable[[str], Server]) -> Server:
+    """Each database that is a server, migrated and empty: two connections wait for each other's rows."""
     return open_database(request.param)
 
 

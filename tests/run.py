@@ -33,7 +33,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin/python"
 PINS = ROOT / "requirements/test.txt"
 OLDEST_PYTHON = (3, 11)
-DEFAULT_SERVERS = ("postgres18", "postgres15")
+DEFAULT_SERVERS = ("postgres18", "postgres15", "mysql97", "mariadb1011")
 PATIENCE_SECONDS = 30.0
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import DATABASES, POOLED, POSTGRES
+from tests.conftest import DATABASES, MYSQL, POOLED, POSTGRES
 from tests.support.callers import ON_POSTGRES, ON_SQLITE, ORDERS, Caller
 from tests.support.databases import Database
+from tests.support.mysql_callers import ON_MYSQL
 
 
 def _pairs(name: str, kinds: tuple[Any, ...]) -> list[Any]:
@@ -19,7 +20,8 @@ def _pairs(name: str, kinds: tuple[Any, ...]) -> list[Any]:
 POSTGRES_CALLERS = [pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES)]
 THEIR_OWN = frozenset({"test_a_scoped_session_joins_its_own_transaction"})
 """They hand dibs' URL to another library, which does not know `pooler`. Callers of a pooler are in test_pooler.py."""
-CALLERS = [*_pairs("sqlite", ON_SQLITE), *POSTGRES_CALLERS]
+MYSQL_CALLERS = [pair for name in MYSQL for pair in _pairs(name, ON_MYSQL)]
+CALLERS = [*_pairs("sqlite", ON_SQLITE), *POSTGRES_CALLERS, *MYSQL_CALLERS]
 
 
 @pytest.fixture(params=CALLERS)

@@ -17,7 +17,7 @@ from dibs import Dibs, Job
 from dibs.errors import InvalidName, InvalidOption
 from tests.conftest import Make
 from tests.support.clock import FakeClock
-from tests.support.databases import Database, Postgres
+from tests.support.databases import Database, Server
 
 
 def _numbers(jobs: list[Job]) -> list[int]:
@@ -189,12 +189,12 @@ def test_threads_that_share_one_object_get_different_jobs(dibs: Dibs) -> None:
     assert sorted(n for share in shares for n in _numbers(share)) == list(range(200))
 
 
-def test_a_row_that_somebody_has_locked_is_stepped_over(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
+def test_a_row_that_somebody_has_locked_is_stepped_over(server: Server, dibs_on: Make) -> None:
+    jobs = dibs_on(server.url)
     handles = jobs.enqueue_many([jobs.job("mail", {"n": n}) for n in range(3)])
-    with closing(postgres.connect()) as holder:
+    with closing(server.connect()) as holder:
         holder.execute("begin")
-        holder.execute("select from dibs.job where id = %s for update", (handles[0].id,))
+        holder.execute(f"select id from {server.table('job')} where id = %s for update", (handles[0].id,))
         assert _numbers(jobs.dequeue(limit=1)) == [1]
         holder.execute("rollback")
     assert sorted(_numbers(jobs.dequeue()) + _numbers(jobs.dequeue())) == [0, 2]

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session, scoped_session
 
 from dibs import Dibs
 from dibs.errors import InvalidOption, WrongDatabase
-from tests.conftest import POSTGRES, Make
+from tests.conftest import Make
 from tests.support.callers import Caller
 from tests.support.databases import Database, Postgres
 
@@ -29,7 +29,8 @@ from tests.support.databases import Database, Postgres
 @pytest.fixture
 def foreign(caller: Caller, open_database: Callable[[str], Database], dibs_on: Make) -> Dibs:
     """A Dibs in another kind of database than the caller's."""
-    return dibs_on(open_database("sqlite" if caller.database.name in POSTGRES else "postgres18").url)
+    others = {"sqlite": "postgres18", "mysql97": "mariadb1011", "mariadb1011": "mysql97"}
+    return dibs_on(open_database(others.get(caller.database.name, "sqlite")).url)
 
 
 def test_a_connection_to_another_kind_of_database_is_refused_with_the_reason(caller: Caller, foreign: Dibs) -> None:
@@ -157,9 +158,9 @@ def test_asynchronous_pools_cursors_and_scoped_sessions_are_recognised(postgres:
 
 
 def test_a_scoped_session_joins_its_own_transaction(database: Database, dibs: Dibs) -> None:
-    engine = sqlalchemy.create_engine(
-        database.url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sqlalchemy.NullPool
-    )
+    driver = {"sqlite": "pysqlite", "postgres": "psycopg"}.get(database.dialect, "pymysql")
+    url = database.url.replace(":", f"+{driver}:", 1)
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     scoped = scoped_session(lambda: Session(engine))
     dibs.enqueue("ship", connection=scoped)
     assert database.count("job") == 0

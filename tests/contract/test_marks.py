@@ -11,7 +11,7 @@ from dibs.store import claimer as module
 from dibs.store.claimer import Claimer
 from tests.conftest import Make
 from tests.support.clock import FakeClock, FakeMonotonic
-from tests.support.databases import Database, Postgres
+from tests.support.databases import Database, Server
 
 MINUTE = 60_000_000
 
@@ -41,10 +41,12 @@ def _fill(jobs: Dibs, numbers: range) -> None:
 
 def _move(database: Database, clock: FakeClock, n: int, earlier: int) -> None:
     """Let a job appear as if its transaction had begun earlier and committed now."""
-    text = "timestamptz 'epoch' + {} * interval '1 microsecond'" if database.dialect == "postgres" else "{}"
-    due = text.format(clock.now - earlier)
-    field = "(payload ->> 'n')"
-    database.query(f"update {database.table('job')} set available_at = {due} where cast({field} as integer) = {n}")
+    instant, number = {
+        "postgres": ("timestamptz 'epoch' + {} * interval '1 microsecond'", "cast(payload ->> 'n' as integer)"),
+        "sqlite": ("{}", "cast(payload ->> 'n' as integer)"),
+    }.get(database.dialect, ("timestamp'1970-01-01 00:00:00' + interval {} microsecond", "json_value(payload, '$.n')"))
+    due = instant.format(clock.now - earlier)
+    database.query(f"update {database.table('job')} set available_at = {due} where {number} = {n}")
 
 
 @pytest.mark.parametrize("earlier", [MINUTE // 2, 30 * MINUTE], ids=["half a minute", "half an hour"])
@@ -112,14 +114,14 @@ def test_an_expired_lease_comes_back_before_the_mark(timed: Dibs, claimer: Claim
 
 
 def test_a_claim_that_is_rolled_back_leaves_its_jobs_to_be_found(
-    postgres: Postgres, stopwatch: FakeMonotonic, dibs_on: Make
+    server: Server, stopwatch: FakeMonotonic, dibs_on: Make
 ) -> None:
-    jobs = dibs_on(postgres.url)
+    jobs = dibs_on(server.url)
     claimer = Claimer(jobs.store.call, jobs.store.dialect, "w")
     handles = jobs.enqueue_many([jobs.job("mail", {"n": n}) for n in range(4)])
-    with closing(postgres.connect()) as holder:
+    with closing(server.connect()) as holder:
         holder.execute("begin")
-        holder.execute("update dibs.job set lease_until = now() where id = %s", (handles[0].id,))
+        holder.execute(f"update {server.table('job')} set lease_until = now() where id = %s", (handles[0].id,))
         assert _numbers(claimer) == [1, 2, 3]
         holder.execute("rollback")
     stopwatch.now += 1.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import cast
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from dibs.errors import Duplicate
 from dibs.model.options import OnConflict
 from tests.conftest import Make
 from tests.support.clock import FakeClock
-from tests.support.databases import Database, Postgres
+from tests.support.databases import Database, Server
 from tests.support.waiting import wait_until
 
 LOOK_ALIKES = [
@@ -159,7 +160,7 @@ def test_of_many_concurrent_enqueues_of_a_key_one_makes_the_job(dibs: Dibs, data
     assert database.count("job") == 1
 
 
-def _begin(database: Database) -> psycopg.Connection:  # or sqlite3's: both have execute and close
+def _begin(database: Database) -> psycopg.Connection:  # or another driver's: all have execute and close here
     connection = database.connect()
     connection.execute("begin immediate" if database.dialect == "sqlite" else "begin")
     return connection
@@ -172,8 +173,9 @@ def test_a_concurrent_inserter_of_the_key_is_waited_for(dibs: Dibs, database: Da
         waiting = pool.submit(dibs.enqueue, "mail", {"n": 2}, unique="key")
         with pytest.raises(TimeoutError):
             waiting.result(timeout=0.1)
-        if isinstance(database, Postgres):
-            wait_until(lambda: database.waiting_for_a_lock() == 1, "the second enqueue to wait for the first")
+        if database.dialect != "sqlite":
+            waits = cast("Server", database).waiting_for_a_lock
+            wait_until(lambda: waits() == 1, "the second enqueue to wait for the first")
         first.execute(ending)
         answer = waiting.result(timeout=10)
     assert answer.created is (ending == "rollback")
@@ -181,10 +183,10 @@ def test_a_concurrent_inserter_of_the_key_is_waited_for(dibs: Dibs, database: Da
     assert database.count("job") == 1
 
 
-def test_a_job_that_is_being_replaced_cannot_be_claimed(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
+def test_a_job_that_is_being_replaced_cannot_be_claimed(server: Server, dibs_on: Make) -> None:
+    jobs = dibs_on(server.url)
     first = jobs.enqueue("mail", {"n": 1}, unique="key")
-    with closing(_begin(postgres)) as writer:
+    with closing(_begin(server)) as writer:
         replaced = jobs.enqueue("mail", {"n": 2}, unique="key", on_conflict="replace", connection=writer)
         assert (replaced.id, replaced.replaced) == (first.id, True)
         assert jobs.dequeue() == []
@@ -192,29 +194,28 @@ def test_a_job_that_is_being_replaced_cannot_be_claimed(postgres: Postgres, dibs
     assert _claim(jobs).payload == {"n": 2}
 
 
-def test_a_replacement_waits_for_whoever_holds_the_row(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
+def test_a_replacement_waits_for_whoever_holds_the_row(server: Server, dibs_on: Make) -> None:
+    jobs = dibs_on(server.url)
     first = jobs.enqueue("mail", {"n": 1}, unique="key")
-    with closing(_begin(postgres)) as claimer, ThreadPoolExecutor(1) as pool:
-        claimer.execute("select from dibs.job for update")
+    with closing(_begin(server)) as claimer, ThreadPoolExecutor(1) as pool:
+        claimer.execute(f"select id from {server.table('job')} for update")
         waiting = pool.submit(jobs.enqueue, "mail", {"n": 2}, unique="key", on_conflict="replace")
-        wait_until(lambda: postgres.waiting_for_a_lock() == 1, "the replacement to wait for the claim")
+        wait_until(lambda: server.waiting_for_a_lock() == 1, "the replacement to wait for the claim")
         claimer.execute("commit")
         answer = waiting.result(timeout=10)
     assert (answer.id, answer.replaced) == (first.id, True)
-    [(payload,)] = postgres.query("select payload from dibs.job")
-    assert payload == {"n": 2}
+    assert jobs.get(first.id).payload == {"n": 2}
 
 
-def test_bulk_batches_in_opposite_order_do_not_wait_for_each_other(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
-    with closing(_begin(postgres)) as first, ThreadPoolExecutor(1) as pool:
+def test_bulk_batches_in_opposite_order_do_not_wait_for_each_other(server: Server, dibs_on: Make) -> None:
+    jobs = dibs_on(server.url)
+    with closing(_begin(server)) as first, ThreadPoolExecutor(1) as pool:
         held = jobs.enqueue("mail", unique="a", connection=first)
         backwards = [jobs.job("mail", unique="b"), jobs.job("mail", unique="a")]
         waiting = pool.submit(jobs.enqueue_many, backwards)
-        wait_until(lambda: postgres.waiting_for_a_lock() == 1, "the batch to wait for key a")
+        wait_until(lambda: server.waiting_for_a_lock() == 1, "the batch to wait for key a")
         other = jobs.enqueue("mail", unique="b", connection=first)  # a deadlock if the batch held b by now
         assert other.created
         first.execute("commit")
         assert [handle.id for handle in waiting.result(timeout=10)] == [other.id, held.id]
-    assert postgres.count("job") == 2
+    assert server.count("job") == 2

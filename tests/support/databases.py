@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import psycopg
@@ -53,7 +53,21 @@ class Database(Protocol):
         ...
 
 
-class _Common:
+class Server(Database, Protocol):
+    """One on a server: several programs at a time, who wait for each other's locks."""
+
+    def waiting_for_a_lock(self) -> int:
+        """Sessions of this database that wait for a lock another one holds."""
+        ...
+
+    def end_connections(self) -> int:
+        """End all connections but the harness'; answers how many."""
+        ...
+
+
+class Common:
+    """What databases on servers and in files share."""
+
     name: str
     dialect: str
     table: Callable[[str], str]
@@ -66,7 +80,7 @@ class _Common:
         return self.name
 
 
-class Postgres(_Common):
+class Postgres(Common):
     """A database on a real server, made once for a test process."""
 
     dialect = "postgres"
@@ -99,6 +113,14 @@ class Postgres(_Common):
         )
         return [row[0] for row in rows]
 
+    def end_connections(self) -> int:
+        return len(
+            self.query(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
+            )
+        )
+
     def waiting_for_a_lock(self) -> int:
         """Sessions of this database that wait for a lock another one holds."""
         rows = self.query(
@@ -107,7 +129,7 @@ class Postgres(_Common):
         return int(rows[0][0])
 
 
-class Sqlite(_Common):
+class Sqlite(Common):
     """A file of its own for each test."""
 
     name = "sqlite"
@@ -187,9 +209,6 @@ def check_connections(database: Database) -> None:
         wait_until(lambda: not database.connections(), "the end of all connections", 5)
     except AssertionError:
         left = database.connections()
-        if isinstance(database, Postgres):
-            database.query(
-                "select pg_terminate_backend(pid) from pg_stat_activity "
-                "where datname = current_database() and pid <> pg_backend_pid()"
-            )
+        if database.dialect != "sqlite":
+            cast("Server", database).end_connections()
         raise AssertionError(f"left connected to {database.name}: {left}") from None

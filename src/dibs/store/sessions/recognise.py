@@ -25,10 +25,10 @@ Ask: TypeAlias = Callable[[Any, str], str]
 def _sqlalchemy_database(given: Any, wanted: str) -> str:
     bind = given.get_bind() if hasattr(given, "get_bind") else given
     name = str(bind.dialect.name).replace("postgresql", "postgres")
-    if name not in _RELATED or wanted not in _RELATED:
+    if name != "mysql" or wanted not in _RELATED:
         return name
     if getattr(bind.dialect, "server_version_info", None) is None:
-        return wanted  # not connected yet; "mysql" may turn out to be either
+        return wanted  # may turn out to be either; when it is connected it is asked again
     return "mariadb" if bind.dialect.is_mariadb else "mysql"
 
 
@@ -105,6 +105,14 @@ def recognise(given: Any, dialect: Dialect) -> Session | AsyncSession:
             "SQLAlchemy.",
         )
     database, unwrap, adapt = known
+    _refuse_another(database, given, dialect)
+    connection = unwrap(given)
+    if connection is not given:
+        _refuse_another(database, connection, dialect)
+    return adapt(connection, dialect)
+
+
+def _refuse_another(database: str | Ask, given: Any, dialect: Dialect) -> None:
     found = database if isinstance(database, str) else database(given, dialect.name)
     if found != dialect.name:
         raise WrongDatabase(
@@ -112,4 +120,3 @@ def recognise(given: Any, dialect: Dialect) -> Session | AsyncSession:
             "a job in another database cannot commit together with your data.",
             "Pass a connection to the database of the Dibs URL, or make a second Dibs for the other one.",
         )
-    return adapt(unwrap(given), dialect)

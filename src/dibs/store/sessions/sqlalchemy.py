@@ -89,6 +89,7 @@ class AsyncSqlAlchemySession(_SqlAlchemyManners, AsyncCallerSession):
         """The connection, which a session has only when it is asked for it."""
         if not self._reached:
             self.connection, self._reached = await self.connection.connection(), True
+            recognise(self.connection, self.dialect)  # only a connection knows whether it is MySQL or MariaDB
         return self.connection
 
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
