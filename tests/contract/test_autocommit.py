@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any, cast
 
-import psycopg
 import pytest
 
 from dibs import Dibs, Job, NewJob
@@ -16,16 +15,23 @@ from dibs.errors import Duplicate
 from dibs.model.job import Enqueued
 from dibs.store.enqueue import enqueue
 from dibs.store.runner import Operation
-from tests.conftest import POSTGRES
+from tests.conftest import MYSQL, POSTGRES
 from tests.contract.conftest import _pairs
 from tests.support.autocommit import ON_POSTGRES, ON_SQLITE, THAT_SURVIVE_A_CANCELLATION
 from tests.support.callers import AsyncCaller, Caller
-from tests.support.databases import Postgres
+from tests.support.databases import Server
+from tests.support.mysql_callers import AUTO_ON_MYSQL, AUTO_THAT_ARE_LOST_WITH_A_CANCELLATION
 from tests.support.waiting import wait_until
 
-AUTOCOMMIT = [*_pairs("sqlite", ON_SQLITE), *(pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES))]
-ON_SERVERS = [pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES)]
-CANCELLED = [pair for name in POSTGRES for pair in _pairs(name, THAT_SURVIVE_A_CANCELLATION)]
+ON_SERVERS = [
+    *(pair for name in POSTGRES for pair in _pairs(name, ON_POSTGRES)),
+    *(pair for name in MYSQL for pair in _pairs(name, AUTO_ON_MYSQL)),
+]
+AUTOCOMMIT = [*_pairs("sqlite", ON_SQLITE), *ON_SERVERS]
+CANCELLED = [
+    *(pair for name in POSTGRES for pair in _pairs(name, THAT_SURVIVE_A_CANCELLATION)),
+    *(pair for name in MYSQL for pair in _pairs(name, AUTO_THAT_ARE_LOST_WITH_A_CANCELLATION)),
+]
 each_kind = pytest.mark.parametrize("caller", AUTOCOMMIT, indirect=True)
 
 
@@ -88,8 +94,7 @@ def test_a_transaction_that_the_caller_has_begun_stays_the_callers(dibs: Dibs, c
 
 @pytest.mark.parametrize("caller", CANCELLED, indirect=True)
 def test_a_batch_whose_task_is_cancelled_leaves_nothing_behind(dibs: Dibs, caller: AsyncCaller) -> None:
-    database = caller.database
-    assert isinstance(database, Postgres)
+    database = cast("Server", caller.database)
 
     async def cancel_while_it_waits() -> None:
         batch = [dibs.job("ship", delay="1h"), dibs.job("ship", unique="held")]
@@ -103,9 +108,11 @@ def test_a_batch_whose_task_is_cancelled_leaves_nothing_behind(dibs: Dibs, calle
         # The driver may still be telling the server to cancel, over a connection of its own.
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
-    with closing(psycopg.connect(database.url)) as other:
+    with closing(database.connect()) as other:
+        other.execute("begin")
         dibs.enqueue("ship", unique="held", connection=other)
         caller.run(cancel_while_it_waits())
     assert dibs.count() == 0
+    caller.connect_again_if_lost()
     assert caller.enqueue(dibs, "ship").created
     assert dibs.count() == 1

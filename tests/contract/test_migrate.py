@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,35 +18,56 @@ from dibs import Dibs
 from dibs.errors import DatabaseError, SchemaOutdated, SchemaTooNew
 from dibs.store import migrate
 from dibs.store.migrate import Migration
-from tests.conftest import POSTGRES, Make, server_url
+from dibs.store.mysql_migrator import statements
+from tests.conftest import DATABASES, MYSQL, POSTGRES, Make, server_url
+from tests.support.mysql_database import Connection, arguments
 
 
-@pytest.fixture(params=["sqlite", *POSTGRES])
+@pytest.fixture(params=DATABASES)
 def bare(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str, dibs_on: Make) -> Iterator[str]:
     """The URL of a database that dibs has never seen."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'bare.db'}"
         return
     url, name = server_url(request.param), f"bare_{worker_id}"
+    if request.param in MYSQL:
+        with Connection(**arguments(url)) as admin:
+            admin.execute(f"create database {name}")
+            yield url + name
+            admin.execute(f"drop database {name}")
+        return
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"create database {name}".encode())
         yield urlsplit(url)._replace(path=f"/{name}").geturl()
         admin.execute(f"drop database {name} with (force)".encode())
 
 
+def _connect(url: str) -> Any:
+    if url.startswith("sqlite"):
+        return sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    if url.startswith("postgresql"):
+        return psycopg.connect(url, autocommit=True)
+    return Connection(**arguments(url), autocommit=True)
+
+
 def _query(url: str, text: str) -> list[tuple[Any, ...]]:
-    connect: Callable[[], Any] = (
-        (lambda: sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None))
-        if url.startswith("sqlite")
-        else (lambda: psycopg.connect(url, autocommit=True))
-    )
-    with closing(connect()) as connection:
+    with closing(_connect(url)) as connection:
         cursor = connection.execute(text)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
 
-def _table(url: str) -> str:
-    return "dibs_migration" if url.startswith("sqlite") else "dibs.migration"
+def _table(url: str, name: str = "migration") -> str:
+    return f"dibs.{name}" if url.startswith("postgresql") else f"dibs_{name}"
+
+
+def _tables(url: str) -> list[str]:
+    """The names of all tables that may be dibs'."""
+    if url.startswith("sqlite"):
+        text = "select name from sqlite_master where type = 'table'"
+    else:
+        schema = "= database()" if url.startswith(("mysql", "mariadb")) else "in ('dibs', 'public')"
+        text = f"select table_name from information_schema.tables where table_schema {schema}"
+    return [row[0] for row in _query(url, text)]
 
 
 def _steps() -> list[str]:
@@ -99,9 +120,10 @@ def test_an_embedded_database_makes_its_own_tables_others_never(bare: str, dibs_
     for verb in (lambda: jobs.enqueue("mail"), jobs.dequeue, jobs.list, jobs.stats, jobs.check_schema):
         with pytest.raises(SchemaOutdated, match="dibs db migrate"):
             verb()
-    assert _query(bare, "select count(*) from pg_namespace where nspname = 'dibs'") == [(0,)]
+    assert _tables(bare) == []
 
 
+@pytest.mark.parametrize("bare", ["sqlite", *POSTGRES], indirect=True)
 def test_a_step_that_fails_leaves_nothing_behind(bare: str, dibs_on: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = dibs_on(bare)
     known = migrate.steps(jobs.store.dialect.name)
@@ -109,9 +131,7 @@ def test_a_step_that_fails_leaves_nothing_behind(bare: str, dibs_on: Make, monke
     monkeypatch.setattr(migrate, "steps", lambda _dialect: [*known, broken])
     with pytest.raises(Exception, match="no_such_function"):
         jobs.migrate()
-    tables = "sqlite_master" if bare.startswith("sqlite") else "information_schema.tables"
-    column = "name" if bare.startswith("sqlite") else "table_name"
-    assert _query(bare, f"select count(*) from {tables} where {column} in ('left_behind', 'job', 'dibs_job')") == [(0,)]
+    assert _tables(bare) == []
     monkeypatch.undo()
     assert jobs.migrate() == [step.name for step in known]
 
@@ -163,12 +183,14 @@ def test_a_step_that_was_applied_with_another_text_is_refused(bare: str, dibs_on
 def test_the_printed_script_makes_what_a_migration_makes(bare: str, dibs_on: Make) -> None:
     jobs = dibs_on(bare)
     script = jobs.schema_script()
-    if bare.startswith("sqlite"):
-        with closing(sqlite3.connect(bare.removeprefix("sqlite:///"))) as connection:
+    with closing(_connect(bare)) as connection:
+        if bare.startswith("sqlite"):
             connection.executescript(script)
-    else:
-        with psycopg.connect(bare, autocommit=True) as connection:
+        elif bare.startswith("postgresql"):
             connection.execute(script.encode())
+        else:
+            for statement in statements(script):
+                connection.execute(statement)
     assert jobs.migrate() == []
     jobs.check_schema()
     jobs.ack(jobs.dequeue()[0] if jobs.enqueue("mail").created else None)
@@ -177,8 +199,8 @@ def test_the_printed_script_makes_what_a_migration_makes(bare: str, dibs_on: Mak
 def test_a_lost_table_is_named_with_its_remedy(bare: str, dibs_on: Make) -> None:
     jobs = dibs_on(bare)
     jobs.migrate()
-    _query(bare, "drop view dibs_jobs" if bare.startswith("sqlite") else "drop view dibs.jobs")
-    _query(bare, "drop table dibs_job" if bare.startswith("sqlite") else "drop table dibs.job")
+    _query(bare, f"drop view {_table(bare, 'jobs')}")
+    _query(bare, f"drop table {_table(bare, 'job')}")
     with pytest.raises(SchemaOutdated, match="dibs db migrate"):
         jobs.enqueue("mail")
 

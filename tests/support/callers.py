@@ -151,6 +151,9 @@ class AsyncCaller(Caller):
         """Disconnect."""
         await self.given.close()
 
+    def connect_again_if_lost(self) -> None:
+        """For drivers that end a connection when a task that used it is cancelled."""
+
     def enqueue(self, jobs: Dibs, task: str, payload: Any = None, **options: Any) -> Handle[Any]:
         return self.run(jobs.aenqueue(task, payload, connection=self.given, **options))
 

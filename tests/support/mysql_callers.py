@@ -25,9 +25,7 @@ class PyMySQL(Psycopg):
     autocommit = False
 
     def open(self) -> Any:
-        connection = notices.watch(pymysql.connect(**arguments(self.database.url), autocommit=self.autocommit))
-        connection.begin() if not self.autocommit else None
-        return connection
+        return notices.watch(pymysql.connect(**arguments(self.database.url), autocommit=self.autocommit))
 
     def execute(self, text: str) -> None:
         with self.given.cursor() as cursor:
@@ -61,6 +59,9 @@ class Aiomysql(AsyncCaller):
 
     async def aclose(self) -> None:
         await self.given.ensure_closed()
+
+    def connect_again_if_lost(self) -> None:
+        self.given = self.open()
 
 
 class Asyncmy(Aiomysql):
@@ -159,12 +160,14 @@ ON_MYSQL: tuple[Callable[[Database], Caller], ...] = (
 )
 
 
-def _in_autocommit_mode(kind: type[Caller]) -> Callable[[Database], Caller]:
+def _in_autocommit_mode(kind: Any) -> Any:
     """The same connection as each statement commits by itself on it."""
-    settings = {"autocommit": True, "level": {"isolation_level": "AUTOCOMMIT"}}
+    settings = {"autocommit": True, "level": {"isolation_level": "AUTOCOMMIT"}, "__doc__": kind.__doc__}
     return type(f"Auto{kind.__name__}", (kind,), settings)
 
 
-AUTO_ON_MYSQL = tuple(_in_autocommit_mode(kind) for kind in ON_MYSQL if isinstance(kind, type))
-AUTO_THAT_SURVIVE_A_CANCELLATION: tuple[Callable[[Database], Caller], ...] = ()
-"""aiomysql and asyncmy close a connection when a task that used it is cancelled, and so the transaction ends."""
+AUTO_ON_MYSQL: tuple[Callable[[Database], Caller], ...] = tuple(map(_in_autocommit_mode, ON_MYSQL))
+AUTO_THAT_ARE_LOST_WITH_A_CANCELLATION: tuple[Callable[[Database], Caller], ...] = tuple(
+    map(_in_autocommit_mode, (Aiomysql, Asyncmy))
+)
+"""These two close a connection when a task that used it is cancelled: the server undoes what was open on it."""

@@ -82,9 +82,7 @@ class Mysql(Common):
         [(_, _, told)] = self.query("show engine innodb status")
         waiting = [part for part in told.split("---TRANSACTION") if "\nLOCK WAIT" in part]
         threads = {int(found[1]) for part in waiting if (found := re.search(r"thread id (\d+)", part))}
-        ours = {
-            row[0] for row in self.query("select id from information_schema.processlist where db = database()")
-        }
+        ours = {row[0] for row in self.query("select id from information_schema.processlist where db = database()")}
         return len(threads & ours)
 
 

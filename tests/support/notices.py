@@ -38,9 +38,10 @@ def _ask_after_each_statement(connection: Any) -> None:
     query = connection.query
 
     def watched(*given: Any, **named: Any) -> Any:
-        answer = query(*given, **named)
-        if connection._result.warning_count:
+        answer, result = query(*given, **named), connection._result
+        if result.warning_count:
             RECEIVED.extend(f"{row[0]}: {row[1:]} {given[0][:200]!r}" for row in connection.show_warnings())
+            connection._result = result
         return answer
 
     connection.query = watched

@@ -11,15 +11,15 @@ from dibs.errors import DatabaseError
 from dibs.store.migrate import Applied, Migration
 from dibs.store.mysql_errors import code
 
-MYSQL_BOOK = (
-    "create table if not exists dibs_migration (version integer not null primary key, name varchar(191) not null,"
-    " checksum varchar(64) not null, needs integer not null, applied_at datetime(6) not null)"
-    " engine = innodb, character set utf8mb4, collate utf8mb4_bin",
-    "create table if not exists dibs_migration_begun (version integer not null primary key,"
-    " checksum varchar(64) not null, done integer not null)"
-    " engine = innodb, character set utf8mb4, collate utf8mb4_bin",
-)
+_TABLE = "engine = innodb, character set utf8mb4, collate utf8mb4_bin"
+_BOOK = {
+    "dibs_migration": "create table dibs_migration (version integer not null primary key, name varchar(191) not null,"
+    f" checksum varchar(64) not null, needs integer not null, applied_at datetime(6)) {_TABLE}",
+    "dibs_migration_begun": "create table dibs_migration_begun (version integer not null primary key,"
+    f" checksum varchar(64) not null, done integer not null) {_TABLE}",
+}
 """Where the steps taken are written down, and how far the one came that is being taken."""
+MYSQL_BOOK = tuple(_BOOK.values())
 LOCK_WAIT = 3_600
 TABLE_WAIT = 10
 """Seconds a change waits for those who use a table: all who come after it wait, too."""
@@ -38,13 +38,7 @@ class MysqlMigrator:
 
     def applied(self) -> list[Applied] | None:
         """The steps taken so far; refuses tables of an engine without transactions."""
-        there = dict(
-            _rows(
-                self._connection,
-                "select table_name, engine from information_schema.tables"
-                " where table_schema = database() and left(table_name, 5) = 'dibs_' and table_type = 'BASE TABLE'",
-            )
-        )
+        there = _tables(self._connection)
         wrong = sorted(name for name, engine in there.items() if engine != "InnoDB")
         if wrong:
             raise DatabaseError(
@@ -57,8 +51,9 @@ class MysqlMigrator:
         """Apply what is missing, over a connection that may wait for long, and that holds the lock while it lives."""
         with closing(self._patient()) as connection:
             _lock(connection)
-            if self.applied() is None or not _rows(connection, "show tables like 'dibs_migration_begun'"):
-                for statement in MYSQL_BOOK:
+            there = _tables(connection)
+            for name, statement in _BOOK.items():
+                if name not in there:
                     _run(connection, statement)
             missing = plan(_applied(connection))
             for step in missing:
@@ -106,6 +101,17 @@ def _carry_out(connection: Any, statement: str, perhaps_done: bool) -> None:
     except Exception as error:
         if not (perhaps_done and code(error) in _THERE_ALREADY):
             raise
+
+
+def _tables(connection: Any) -> dict[str, str]:
+    """dibs' tables in this database, each with its engine."""
+    return dict(
+        _rows(
+            connection,
+            "select table_name, engine from information_schema.tables"
+            " where table_schema = database() and left(table_name, 5) = 'dibs_' and table_type = 'BASE TABLE'",
+        )
+    )
 
 
 def _applied(connection: Any) -> list[Applied]:

@@ -27,8 +27,15 @@ class _MysqlManners(Manners):
         return bool(self.connection.get_autocommit())
 
     def in_transaction(self) -> bool:
-        """As the server said last."""
-        return bool((self.connection.server_status or 0) & _IN_TRANSACTION)
+        """As the server said last; what was open on a connection that has ended is undone."""
+        return not self.gone() and bool((self.connection.server_status or 0) & _IN_TRANSACTION)
+
+    def gone(self) -> bool:
+        """Whether the connection has ended: aiomysql and asyncmy end it when a task that used it is cancelled."""
+        for name in ("open", "connected"):  # of PyMySQL, of asyncmy
+            if hasattr(self.connection, name):
+                return not getattr(self.connection, name)
+        return bool(self.connection.closed)
 
     def plain(self) -> Any:
         """The driver's plain kind of cursor, whatever kind the connection makes."""
@@ -103,14 +110,14 @@ class OwnMysqlSession(OwnTransactions, MysqlSession):
             self._ended = self._ended or code(error) in ENDED
             raise
 
-    def in_transaction(self) -> bool:
-        """What was open on a connection that has ended is undone."""
-        return not self.broken and super().in_transaction()
+    def gone(self) -> bool:
+        """Whether it has ended, also if the driver has not noticed yet."""
+        return self._ended or super().gone()
 
     @property
     def broken(self) -> bool:
         """Whether the connection is of no more use."""
-        return self._ended or not self.connection.open
+        return self.gone()
 
     def close(self) -> None:
         """Close the connection."""
