@@ -162,7 +162,7 @@ def test_a_change_waits_for_those_who_use_the_table_for_a_short_time_only(
     monkeypatch.setattr(mysql_migrator, "TABLE_WAIT", 1)
     with closing(Connection(**arguments(bare))) as reader:
         reader.execute("select * from dibs_lane")
-        with pytest.raises(DatabaseError, match="(?i)lock wait"):
+        with pytest.raises(DatabaseError, match=r"(?i)lock wait"):
             jobs.migrate()
         reader.rollback()
     assert jobs.migrate() == ["later"]

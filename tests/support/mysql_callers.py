@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import aiomysql
 import asyncmy
@@ -75,7 +75,7 @@ class Asyncmy(Aiomysql):
 class _OverSqlAlchemy:
     """What connections of both kinds have in common."""
 
-    level: dict[str, Any] = {}
+    level: ClassVar[dict[str, Any]] = {}
     driver = "aiomysql"
 
 

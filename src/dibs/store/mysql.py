@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 LOCK_SECONDS = 20
 """How long a lock is waited for. What another program holds for longer is tried again, and then said."""
 CAN = Can(load_in_bulk=False, ring_sleepers=False, make_its_own_tables=False)
-_SESSION = (
-    # Whatever the server's default: at REPEATABLE READ a claim that finds nothing keeps producers from inserting.
-    "set session transaction isolation level read committed",
-    # Strict: what does not fit is refused, and not cut.
-    f"set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {LOCK_SECONDS}, group_concat_max_len = 1048576",
-)
+_LEVEL = "set session transaction isolation level read committed"
+"""Whatever the server's default: at REPEATABLE READ a claim that finds nothing keeps producers from inserting."""
+_MODES = "set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {}, group_concat_max_len = 1048576"
+"""Strict, so that what does not fit is refused, and not cut; and room for the ids of a whole stretch of a lane."""
+_STATE = "select @@session.{}, cast(@@global.read_only as char)"
 
 
 class Kind(Protocol):
@@ -140,9 +139,9 @@ class MysqlDatabase:
             cursor.execute("select version()")
             [(said,)] = cursor.fetchall()
             version = self._version(said)
-            for command in _SESSION:
-                cursor.execute(command)
-            cursor.execute(f"select @@session.{self.isolation(version)}, cast(@@global.read_only as char)")
+            cursor.execute(_LEVEL)
+            cursor.execute(_MODES.format(LOCK_SECONDS))
+            cursor.execute(_STATE.format(self.isolation(version)))
             [(level, read_only)] = cursor.fetchall()
         if level != "READ-COMMITTED":
             raise DatabaseError(
