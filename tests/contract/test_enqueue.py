@@ -15,10 +15,9 @@ import pytest
 from dibs import Backoff, Dibs, Priority
 from dibs.model.duration import SECOND, to_instant
 from dibs.store import enqueue as operations
-from dibs.store.postgres import PostgresDatabase
-from tests.conftest import MYSQL, Make
+from tests.conftest import MYSQL, POSTGRES, SERVERS, Make
 from tests.support.clock import FakeClock
-from tests.support.databases import Database, Postgres
+from tests.support.databases import Database, Postgres, Server
 
 
 def test_an_enqueued_job_carries_what_was_asked_for(timed: Dibs, clock: FakeClock) -> None:
@@ -208,7 +207,7 @@ Lose = Callable[[Dibs, str], list[bool]]
 
 
 @pytest.fixture
-def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
+def lose_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> Lose:
     """Lets the next statement of a name take effect, and kills its connection before the answer arrives.
 
     Answers a list that is empty once that has happened.
@@ -216,7 +215,8 @@ def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
 
     def arm(jobs: Dibs, name: str) -> list[bool]:
         armed = [True]
-        original = PostgresDatabase.connect
+        kind = type(jobs.store.database)
+        original = kind.connect
 
         def wrap(session: Any) -> Any:
             execute = session.execute
@@ -225,14 +225,14 @@ def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
                 rows = execute(request)
                 if request.name == name and armed:
                     armed.clear()
-                    postgres.query(f"select pg_terminate_backend({session.connection.info.backend_pid})")
-                    session.connection.execute("select 1")
+                    server.end_connections()
+                    session.command("select 1")
                 return rows
 
             session.execute = lossy
             return session
 
-        monkeypatch.setattr(PostgresDatabase, "connect", lambda self: wrap(original(self)))
+        monkeypatch.setattr(kind, "connect", lambda self: wrap(original(self)))
         jobs.store.close()
         return armed
 
@@ -240,11 +240,18 @@ def lose_answer(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Lose:
 
 
 @pytest.mark.parametrize("idle", [False, True], ids=["a new connection", "an idle connection"])
-@pytest.mark.parametrize("statement", ["enqueue", "enqueue_and_ring", "enqueue_unique"])
+@pytest.mark.parametrize(
+    ("server", "statement"),
+    [
+        *((name, statement) for name in SERVERS for statement in ("enqueue", "enqueue_unique")),
+        *((name, "enqueue_and_ring") for name in POSTGRES),
+    ],
+    indirect=["server"],
+)
 def test_an_enqueue_whose_answer_was_lost_stores_one_job(
-    postgres: Postgres, lose_answer: Lose, idle: bool, statement: str, dibs_on: Make
+    server: Server, lose_answer: Lose, idle: bool, statement: str, dibs_on: Make
 ) -> None:
-    jobs = dibs_on(postgres.url)
+    jobs = dibs_on(server.url)
     jobs.cancel(jobs.enqueue("mail").id)
     armed = lose_answer(jobs, statement)
     if idle:
@@ -253,18 +260,18 @@ def test_an_enqueue_whose_answer_was_lost_stores_one_job(
     unique = "key" if statement == "enqueue_unique" else None
     handle = jobs.enqueue("mail", unique=unique)
     assert (armed, handle.created) == ([], True)
-    assert postgres.query("select cast(id as text) from dibs.job") == [(handle.id,)]
+    assert [str(job_id) for (job_id,) in server.query(f"select id from {server.table('job')}")] == [handle.id]
 
 
 def test_a_bulk_load_whose_answer_was_lost_stores_each_job_once(
-    postgres: Postgres, lose_answer: Lose, dibs_on: Make
+    server: Server, lose_answer: Lose, dibs_on: Make
 ) -> None:
-    jobs = dibs_on(postgres.url)
-    armed = lose_answer(jobs, "copy_jobs")
+    jobs = dibs_on(server.url)
+    armed = lose_answer(jobs, "copy_jobs" if jobs.store.dialect.can.load_in_bulk else "enqueue_batch")
     handles = jobs.enqueue_many([jobs.job("mail") for _ in range(50)])
     assert armed == []
-    rows = postgres.query("select cast(id as text) from dibs.job order by id")
-    assert [row[0] for row in rows] == [handle.id for handle in handles]
+    rows = server.query(f"select id from {server.table('job')} order by id")
+    assert [str(row[0]) for row in rows] == [handle.id for handle in handles]
 
 
 @pytest.mark.parametrize("unique", [None, "key"])
@@ -287,18 +294,14 @@ def test_a_lost_enqueue_that_never_arrived_is_answered_by_the_holder_of_its_key(
     assert database.count("job") == 1
 
 
-def test_idle_connections_that_the_server_has_ended_are_replaced(postgres: Postgres, dibs_on: Make) -> None:
-    jobs = dibs_on(postgres.url)
+def test_idle_connections_that_the_server_has_ended_are_replaced(server: Server, dibs_on: Make) -> None:
+    jobs = dibs_on(server.url)
     with_many = [jobs.store.session() for _ in range(10)]
     for session in with_many:
         session.__enter__()
     for session in with_many:
         session.__exit__(None, None, None)
-    ended = postgres.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity "
-        "where datname = current_database() and application_name = 'dibs'"
-    )
-    assert len(ended) == 10
+    assert server.end_connections() == 10
     assert jobs.list() == []
     assert jobs.enqueue("mail").created
 

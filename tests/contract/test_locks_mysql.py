@@ -15,6 +15,7 @@ import pytest
 from dibs import Dibs
 from dibs.model.identity import NIL
 from dibs.model.lane import Lane
+from dibs.model.options import OnConflict
 from dibs.model.outcome import Final
 from dibs.store import claim as operations
 from dibs.store import reap
@@ -180,6 +181,37 @@ def test_a_producer_with_an_old_snapshot_gets_the_id_of_a_duplicate(mysql: Mysql
         producer.execute("commit")
     assert [(handle.id, handle.created) for handle in (again, *many, replaced)] == [(holder.id, False)] * 3
     assert jobs.get(holder.id).payload == {"n": 3}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_insert_that_meets_a_duplicate_locks_what_stands_beside_it(mysql: Mysql, level: str) -> None:
+    mysql.query("insert into dibs_job (task, unique_key) values ('mail', 'a')")
+    with _producer(mysql, level) as first, _producer(mysql, level) as second:
+        first.execute(
+            "insert into dibs_job (task, unique_key) values ('mail', 'a')"
+            " on duplicate key update unique_key = dibs_job.unique_key"
+        )
+        with pytest.raises(pymysql.err.OperationalError, match="1205"):
+            second.execute("insert into dibs_job (task) values ('mail')")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("conflict", ["existing", "replace"])
+def test_a_key_that_is_taken_or_new_keeps_no_other_producer_waiting(
+    mysql: Mysql, dibs_on: Make, level: str, conflict: OnConflict
+) -> None:
+    jobs = dibs_on(mysql.url)
+    fresh = f"{level} {conflict} "  # a deleted key locks its place until the server has purged it
+    jobs.enqueue_many([jobs.job("mail", unique=fresh + key) for key in ("b", "m")])
+    with _producer(mysql, level) as first, _producer(mysql, level) as second:
+        for key in ("b", "m", "z"):
+            jobs.enqueue("mail", unique=fresh + key, on_conflict=conflict, connection=first)
+        jobs.enqueue("mail", connection=second)
+        made = [jobs.enqueue("mail", unique=fresh + key, connection=second) for key in ("a", "c", "n", "zz")]
+        assert all(handle.created for handle in made)
+        for connection in (first, second):
+            connection.execute("commit")
+    assert jobs.count() == 8
 
 
 def test_settles_in_opposite_order_do_not_wait_for_each_other(mysql: Mysql, dibs_on: Make) -> None:

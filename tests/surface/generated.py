@@ -17,7 +17,7 @@ from dibs.model import duration, json_text, names, options, outcome
 from dibs.model import settings as queue_settings
 from dibs.model.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES
 from dibs.model.status import TRANSITIONS
-from dibs.store import enqueue, postgres, queues, reap, sqlite
+from dibs.store import enqueue, mysql, postgres, queues, reap, sqlite
 from dibs.store.dialect import Can
 from dibs.worker.options import Settings
 from tests.surface.cli_reference import commands
@@ -79,8 +79,8 @@ def statuses() -> Table:
 
 def capabilities() -> Table:
     """What each dialect says it can."""
-    dialects = [postgres.dialect(), sqlite.dialect()]
-    yield from ("", f"| it can | {' | '.join(dialect.title for dialect in dialects)} |", "|---|:-:|:-:|")
+    dialects = [postgres.dialect(), mysql.dialect(), mysql.dialect(kind=mysql.MariadbDatabase), sqlite.dialect()]
+    yield from ("", f"| it can | {' | '.join(dialect.title for dialect in dialects)} |", "|---|:-:|:-:|:-:|:-:|")
     for capability in Can.__dataclass_fields__:
         answers = ["yes" if getattr(dialect.can, capability) else "no" for dialect in dialects]
         yield f"| {capability.replace('_', ' ')} | {' | '.join(answers)} |"

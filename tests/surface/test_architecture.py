@@ -23,6 +23,7 @@ PERMITTED = {
 HIDDEN = {
     ("door/dibs.py", "dibs.worker"): "a program that only enqueues carries no worker",
     ("store/postgres.py", "psycopg"): "a driver; its absence gets a message that names the extra",
+    ("store/mysql.py", "pymysql"): "a driver; its absence gets a message that names the extra",
     ("store/sessions/psycopg.py", "psycopg"): "a driver; who gives a connection of it has loaded it",
     ("worker/loop_runner.py", "uvloop"): "an extra, used where it is installed",
     ("cli/__init__.py", "dibs.cli.run"): "a caught import error becomes an exit code",
@@ -52,7 +53,7 @@ NEEDS_CLOCK = {
 }
 NAMES_OF_DATABASES = frozenset({"postgres", "postgresql", "sqlite", "mysql", "mariadb"})
 MAY_NAME_DATABASES = frozenset(
-    {"store/access.py", "store/postgres.py", "store/sqlite.py", "store/sessions/recognise.py"}
+    {"store/access.py", "store/postgres.py", "store/sqlite.py", "store/mysql.py", "store/sessions/recognise.py"}
 )
 
 

@@ -144,10 +144,8 @@ def test_workers_are_listed_while_they_are_there(terminal: Terminal, door: Dibs)
 def test_workers_of_two_versions_are_a_warning(terminal: Terminal, door: Dibs, database: Database) -> None:
     with terminal.start("worker", "run"), terminal.start("worker", "run"):
         wait_until(lambda: len(door.workers()) == 2, "both workers to be heard of", PATIENCE)
-        database.query(
-            f"update {database.table('worker')} set version = '0.0.9' where pid = "
-            f"(select min(pid) from {database.table('worker')})"
-        )
+        [(pid,)] = database.query(f"select min(pid) from {database.table('worker')}")
+        database.query(f"update {database.table('worker')} set version = '0.0.9' where pid = {pid}")
         assert "[mixed-versions]" in terminal.run("worker", "list").err
 
 
@@ -157,8 +155,8 @@ def test_a_worker_that_is_silent_is_called_lost(terminal: Terminal, door: Dibs, 
         wait_until(door.workers, "the worker to be heard of", PATIENCE)
         worker.kill()
         worker.wait(PATIENCE)
-    past = "beat_at - 30 * 1000000" if "sqlite" in database.url else "beat_at - interval '30 seconds'"
-    database.query(f"update {database.table('worker')} set beat_at = {past}")
+    span = {"sqlite": "30 * 1000000", "postgres": "interval '30 seconds'"}.get(database.dialect, "interval 30 second")
+    database.query(f"update {database.table('worker')} set beat_at = beat_at - {span}")
     assert "[worker-lost]" in terminal.run("worker", "list").err
     assert terminal.run("worker", "list", "--json").json["workers"][0]["lost"] is True
     assert "[worker-lost]" in terminal.run("health", "--queue", "mail", code=1).err

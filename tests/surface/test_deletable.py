@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.conftest import MYSQL
 from tests.support.databases import Database
 from tests.surface.source import ROOT
 
@@ -19,9 +20,13 @@ PIECES = {
     "the chores": ["dibs.worker.chores"],
     "PostgreSQL": ["dibs.store.postgres"],
     "PostgreSQL and its driver": ["dibs.store.postgres", "dibs.store.sessions.psycopg", "psycopg"],
+    "MySQL and MariaDB": ["dibs.store.mysql", "dibs.store.sessions.mysql"],
     "callers' asyncpg connections": ["dibs.store.sessions.asyncpg", "asyncpg"],
     "callers' SQLAlchemy sessions": ["dibs.store.sessions.sqlalchemy", "sqlalchemy"],
-    "every optional package": ["psycopg", "asyncpg", "aiosqlite", "sqlalchemy", "pydantic", "uvloop", "click", "rich"],
+    "every optional package": [
+        *("psycopg", "asyncpg", "aiosqlite", "pymysql", "aiomysql", "asyncmy", "sqlalchemy"),
+        *("pydantic", "uvloop", "click", "rich"),
+    ],
 }
 
 
@@ -33,6 +38,12 @@ def test_the_rest_still_runs_a_job_on_sqlite_without(piece: str) -> None:
 def test_a_job_still_runs_on_postgresql_without_sqlite(open_database: Callable[[str], Database]) -> None:
     hidden = ["dibs.store.sqlite", "dibs.store.sessions.sqlite", "aiosqlite"]
     _run_smoke_test("SQLite", hidden, open_database("postgres18").url)
+
+
+@pytest.mark.parametrize("name", MYSQL)
+def test_a_job_still_runs_on_mysql_without_the_others(open_database: Callable[[str], Database], name: str) -> None:
+    hidden = ["dibs.store.sqlite", "dibs.store.sessions.sqlite", "dibs.store.postgres", "dibs.store.sessions.psycopg"]
+    _run_smoke_test("SQLite and PostgreSQL", [*hidden, "psycopg", "aiomysql", "asyncmy"], open_database(name).url)
 
 
 def _run_smoke_test(piece: str, hidden: list[str], url: str) -> None:

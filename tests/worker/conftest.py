@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from dibs import Dibs
+from tests.conftest import MYSQL
 from tests.support.databases import Database
 
 ROOT = Path(__file__).resolve().parents[2]
 Launch = Callable[..., subprocess.Popen[bytes]]
-EACH = ("sqlite", "postgres18")
+EACH = ("sqlite", "postgres18", *MYSQL)
 
 
 @pytest.fixture

@@ -15,12 +15,13 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 _HEADER = re.compile(r"^-- name: (\w+)(?: plan: (\w+))?$", re.MULTILINE)
 _THEN = re.compile(r"^-- then:.*$", re.MULTILINE)
+_ELSE = re.compile(r"^-- else:.*$", re.MULTILINE)
 _EACH = re.compile(r"^-- each: (\w+) \(([\w, ]+)\)$", re.MULTILINE)
 _HOP = re.compile(r"^-- hop: (\{.*\})$", re.MULTILINE)
 _LET = re.compile(r"^-- let (\w+)\(x\): (.+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_][a-z0-9_]*)")
 FAMILY = {"mariadb": "mysql"}
-"""A dialect that is another one but for what its own files hold."""
+"""A dialect that is another one but for its own file of statements, if it has one."""
 MOST_BRANCHES = 100
 """Rows that one statement is repeated for at most."""
 
@@ -70,14 +71,16 @@ class Block:
     """A named statement. Where a database cannot do it in one SQL text it has several parts, after lines `-- then:`.
 
     The answer is what the first part answers that answers anything. Parts after it may call it `:found`, an array of
-    its first column; if nothing was found, they are not sent.
+    its first column; if nothing was found, they are not sent. What stands after a line `-- else:` is sent if all
+    before it found nothing.
     """
 
     def __init__(self, name: str, text: str, fresh: bool = False) -> None:
         self.name = name
         self.text = text
         self.fresh = fresh
-        self.parts = tuple(Part(part.strip(), fresh) for part in _THEN.split(text))
+        self._ways = tuple(tuple(Part(part.strip(), fresh) for part in _THEN.split(way)) for way in _ELSE.split(text))
+        self.parts = tuple(part for way in self._ways for part in way)
         self.parameters = frozenset[str]().union(*(part.parameters for part in self.parts)) - {"found"}
         self.plain = len(self.parts) == 1
         """Whether its one text is all that is sent."""
@@ -86,8 +89,19 @@ class Block:
         self, params: dict[str, Any], array: Callable[[Sequence[Any]], Any]
     ) -> Generator[tuple[Part, dict[str, Any]], Rows, Rows]:
         """Yields each part to be sent, is sent its rows, returns the answer."""
+        found: Rows = []
+        for way in self._ways:
+            found = yield from self._gone(way, params, array)
+            if found:
+                break
+        return found
+
+    @staticmethod
+    def _gone(
+        way: Sequence[Part], params: dict[str, Any], array: Callable[[Sequence[Any]], Any]
+    ) -> Generator[tuple[Part, dict[str, Any]], Rows, Rows]:
         answer: Rows | None = None
-        for part in self.parts:
+        for part in way:
             if answer is not None:
                 if not answer:
                     break
@@ -197,8 +211,9 @@ def _compile(text: str, style: Style) -> tuple[str, tuple[str, ...]]:
 @cache
 def load(dialect: str, now: str | None) -> dict[str, Block]:
     """Read the blocks of a dialect. `now` is its SQL for the database's clock; None leaves :now a parameter."""
-    own = [FAMILY[dialect], dialect] if dialect in FAMILY else [dialect]
-    source = "\n".join(files("dibs.store").joinpath(f"sql/{name}.sql").read_text(encoding="utf-8") for name in own)
+    names = (FAMILY[dialect], dialect) if dialect in FAMILY else (dialect,)
+    found = [files("dibs.store").joinpath(f"sql/{name}.sql") for name in names]
+    source = "\n".join(file.read_text(encoding="utf-8") for file in found if file.is_file())
     return {name: _block(name, text, fresh) for name, fresh, text in _blocks(source, now)}
 
 
@@ -230,4 +245,4 @@ def _meant(meaning: str, found: re.Match[str]) -> str:
 
 
 def _says_how(line: str) -> bool:
-    return any(pattern.match(line) for pattern in (_THEN, _EACH, _HOP))
+    return any(pattern.match(line) for pattern in (_THEN, _ELSE, _EACH, _HOP))

@@ -45,13 +45,24 @@ delete j
 
 -- name: enqueue_unique
 -- A job with a key: the new one, or the live one that already has the key.
--- differs: two parts. The second locks what it reads, and so sees the newest state also in a transaction of the
---          caller's whose snapshot is older than the job.
+-- differs: tried three ways. A live job that can be seen is locked by its id: an insert that meets a duplicate would
+--          lock what stands beside it as well, at REPEATABLE READ the whole end of the table, and so keep every other
+--          producer waiting until the caller's transaction ends. Else it is inserted, and is ours if it can be seen.
+--          Else somebody has been faster, or the caller's snapshot is older than that job: a read that locks sees the
+--          newest state whatever the snapshot.
+select j.id, 0
+  from (select id from dibs_job force index (dibs_job_unique)
+         where queue = :queue and unique_key = :unique_key limit 1) k
+  straight_join dibs_job j force index (primary) on j.id = k.id
+   for update
+-- else:
 insert into dibs_job (id, queue, task, priority, payload, max_attempts, options, unique_key, available_at, created_at)
 values (:id, :queue, :task, :priority, :payload, :max_attempts, :options, :unique_key,
         greatest(:now, coalesce(instant(:run_at), :now + interval coalesce(:delay, 0) microsecond)), :now)
 on duplicate key update unique_key = dibs_job.unique_key
 -- then:
+select id, 0 from dibs_job where id = :id
+-- else:
 select id, 0 from dibs_job force index (dibs_job_unique)
  where queue = :queue and unique_key = :unique_key for update
 

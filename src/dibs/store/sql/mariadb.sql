@@ -1,1 +1,0 @@
--- What MariaDB is told in other words than MySQL (mysql.sql); everything else is the same.
