@@ -146,10 +146,12 @@ class EachBlock(Block):
 
     def _part(self, count: int) -> Part:
         if count not in self._repeated:
-            mine = re.compile(rf"(?<![:\w]):({'|'.join(self._columns)})\b")
-            branches = (mine.sub(rf":\g<1>_{number}", self.text) for number in range(count))
+            branches = (_PARAMETER.sub(partial(self._numbered, number), self.text) for number in range(count))
             self._repeated[count] = Part("\nunion all\n".join(branches))
         return self._repeated[count]
+
+    def _numbered(self, number: int, found: re.Match[str]) -> str:
+        return f"{found[0]}_{number}" if found[1] in self._columns else found[0]
 
 
 class HopBlock(Block):

@@ -133,15 +133,16 @@ def test_a_schema_that_fits_is_fine() -> None:
     check("any", FakeMigrator(list(map(_taken, THREE))))
 
 
-@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "mysql", "mariadb"])
 def test_the_steps_of_a_dialect_are_numbered_without_a_gap(dialect: str) -> None:
     known = steps(dialect)
     assert [step.version for step in known] == list(range(1, len(known) + 1))
     assert all(step.text.strip().endswith(";") for step in known)
 
 
-def test_both_dialects_know_steps_of_the_same_names() -> None:
-    names = [[(step.version, step.name) for step in steps(dialect)] for dialect in ("postgres", "sqlite")]
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "mariadb"])
+def test_all_dialects_know_steps_of_the_same_names(dialect: str) -> None:
+    names = [[(step.version, step.name) for step in steps(one)] for one in ("postgres", dialect)]
     assert names[0] == names[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs.store.statement import ATOMIC, Block, Part, Rows, Statement, Style, _blocks, load, sql
+from dibs.store.statement import ATOMIC, Block, Part, Rows, Statement, Style, _block, _blocks, load, sql
 from tests.unit.fakes import reproducible
 
 STYLES: tuple[Style, ...] = ("pyformat", "format", "qmark", "named", "numeric_dollar")
@@ -120,7 +120,7 @@ def test_the_databases_clock_takes_the_place_of_now_only() -> None:
     assert ":nowhere" in text
 
 
-@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite", "mysql", "mariadb"])
 def test_a_database_that_tells_the_time_is_not_asked_to_be_told(dialect: str) -> None:
     told = {name for name, block in load(dialect, None).items() if "now" in block.parameters}
     assert "claim" in told
@@ -183,6 +183,66 @@ def test_a_part_without_rows_does_not_end_a_statement() -> None:
     seen, answer = _sent(block, [], [(7,)], [(9,)])
     assert seen == [{"d": 1}, {"d": 1}, {"d": 1, "found": "7"}]
     assert answer == [(7,)]
+
+
+def _send(block: Block, params: dict[str, Any], *answers: Rows) -> tuple[list[tuple[str, list[Any]]], Rows]:
+    """Each text that is sent with the values it asks for, in a driver's own order, and the answer."""
+    sending, seen = block.sent(params, str), list[tuple[str, list[Any]]]()
+    try:
+        part, given = next(sending)
+        for rows in answers:
+            text, order = part.compiled("format")
+            seen.append((text, [given[name] for name in order]))
+            part, given = sending.send(rows)
+    except StopIteration as done:
+        found: Rows = done.value
+        return seen, found
+    raise AssertionError("more is sent than was answered")
+
+
+def _made(text: str, now: str | None = None) -> Block:
+    [(name, fresh, body)] = _blocks(f"-- name: any\n{text}", now)
+    return _block(name, body, fresh)
+
+
+def test_another_way_is_tried_where_nothing_was_found() -> None:
+    block = _made("select 1\n-- else: make it\ninsert into a values (:id)\n-- then:\nselect 2\n-- else:\nselect 3")
+    assert _send(block, {"id": 7}, [(1,)]) == ([("select 1", [])], [(1,)])
+    texts, answer = _send(block, {"id": 7}, [], [], [], [(3,)])
+    assert [text for text, _ in texts] == ["select 1", "insert into a values (%s)", "select 2", "select 3"]
+    assert answer == [(3,)]
+    assert (len(block.parts), block.plain) == (4, False)
+
+
+def test_a_statement_for_each_row_is_sent_once_for_all_of_them() -> None:
+    block = _made("-- each: lanes (queue, at)\nselect :queue, :at, :now, ':at'")
+    assert (block.parameters, block.plain) == ({"lanes", "now"}, False)
+    texts, answer = _send(block, {"lanes": '[["a",1],["b",2]]', "now": 9}, [("a",), ("b",)])
+    assert texts == [("select %s, %s, %s, ':at'\nunion all\nselect %s, %s, %s, ':at'", ["a", 1, 9, "b", 2, 9])]
+    assert answer == [("a",), ("b",)]
+    assert _send(block, {"lanes": "[]", "now": 9}) == ([], [])
+
+
+def test_more_rows_than_one_statement_holds_are_sent_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dibs.store.statement.MOST_BRANCHES", 2)
+    block = _made("-- each: lanes (n)\nselect :n")
+    texts, answer = _send(block, {"lanes": "[[1],[2],[3]]"}, [(1,), (2,)], [(3,)])
+    assert [values for _, values in texts] == [[1, 2], [3]]
+    assert answer == [(1,), (2,), (3,)]
+
+
+def test_a_hop_goes_on_from_what_was_found_until_nothing_is() -> None:
+    block = _made('-- hop: {"queue": "", "priority": 0}\nselect queue where queue > :queue and :priority < :cap')
+    assert (block.parameters, block.plain) == ({"cap"}, False)
+    texts, answer = _send(block, {"cap": 5}, [("a", 1)], [("b", 2)], [])
+    assert [values for _, values in texts] == [["", 0, 5], ["a", 1, 5], ["b", 2, 5]]
+    assert answer == [("a", 1), ("b", 2)]
+
+
+def test_a_word_of_the_file_is_written_out_where_it_is_used() -> None:
+    source = "-- let micros(x): diff(x, xx)\n\n-- name: any\nselect micros(:now), micros(a.b), micros, mymicros(1)"
+    [(_, _, text)] = _blocks(source, "clock()")
+    assert text == "select diff(clock(), xx), diff(a.b, xx), micros, mymicros(1)"
 
 
 def test_a_statement_may_have_a_parameter_called_name() -> None:
