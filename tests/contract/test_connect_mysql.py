@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +26,9 @@ from dibs.errors import (
 from dibs.store import mysql as module
 from dibs.store.mysql import MariadbDatabase, MysqlDatabase
 from tests.conftest import Make
-from tests.support.mysql_database import Connection, Mysql
+from tests.support.callers import Caller
+from tests.support.mysql_callers import ON_MYSQL
+from tests.support.mysql_database import Connection, Mysql, arguments
 
 Change = Callable[..., None]
 
@@ -312,6 +315,39 @@ def test_a_connection_of_sqlalchemy_by_either_name_is_to_the_server_that_is_ther
         connection.commit()
     engine.dispose()
     assert jobs.count() == 2
+
+
+@pytest.mark.parametrize("kind", ON_MYSQL)
+def test_another_database_of_the_server_is_refused_also_if_it_has_the_tables(
+    mysql: Mysql, dibs_on: Make, kind: Callable[[Any], Caller]
+) -> None:
+    jobs = dibs_on(mysql.url)
+    server, _, name = mysql.url.rpartition("/")
+    mysql.query(f"create database other_{name}")
+    try:
+        other = dibs_on(f"{server}/other_{name}")
+        other.migrate()
+        place: Any = SimpleNamespace(url=f"{server}/other_{name}")
+        caller = kind(place)
+        with pytest.raises(WrongDatabase, match=f"to other_{name}, but the jobs are in"):
+            caller.enqueue(jobs, "mail")
+        caller.execute(f"use {name}")
+        assert caller.enqueue(jobs, "mail").created
+        caller.commit()
+        caller.close()
+        other.close()
+    finally:
+        mysql.query(f"drop database other_{name}")
+    assert jobs.count() == 1
+
+
+def test_a_connection_that_has_chosen_no_database_is_called_the_wrong_one(mysql: Mysql, dibs_on: Make) -> None:
+    jobs = dibs_on(mysql.url)
+    with (
+        closing(Connection(**{**arguments(mysql.url), "database": None})) as caller,
+        pytest.raises(WrongDatabase, match="without dibs' tables"),
+    ):
+        jobs.enqueue("mail", connection=caller)
 
 
 def test_a_cursor_of_any_kind_and_a_subclass_are_recognised(mysql: Mysql, dibs_on: Make) -> None:

@@ -76,12 +76,17 @@ class MysqlDatabase:
         parts = take_apart(url)
         self.shown_url = parts.shown(self.name)
         self.dialect = dialect(clock, type(self))
+        self._name = parts.database
         self._places = list(places(parts))
         self._arguments = arguments(parts)
 
     def connect(self) -> OwnMysqlSession:
         """A new connection in autocommit mode, to the first server that answers and accepts writes."""
         return OwnMysqlSession(self._open(), self.dialect)
+
+    def is_at(self, place: str) -> bool:
+        """Whether a database of that name can be this one; the same name on another server cannot be told."""
+        return place.lower() == self._name.lower()
 
     def exists(self) -> bool:
         """A server does not make databases by itself: connecting tells."""

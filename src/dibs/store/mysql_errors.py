@@ -15,7 +15,8 @@ from dibs.errors import (
 GONE = frozenset({1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2005, 2006, 2012, 2013, 2055})
 """No server, or it has ended this connection. 1927, 3169 and 4031 it says itself: killed, or idle for too long."""
 ENDED = GONE | {3169, 4031}
-_MISSING = frozenset({1054, 1146, 1305, 1356})
+_MISSING = frozenset({1046, 1054, 1146, 1305, 1356})
+"""No database chosen, no such column, table, function; a view of what is not there."""
 _LOGIN = frozenset({1045, 1130, 1251, 1524, 1698, 1820, 1862, 2059, 2061, 3118, 3159})
 _RIGHTS = frozenset({1044, 1142, 1143, 1227, 1370, 1410})
 _CROWDED = frozenset({1040, 1129, 1203, 1226})
@@ -56,7 +57,7 @@ def explain(error: BaseException) -> DibsError | None:
 
 
 def _about_tables(number: int, text: str) -> DibsError | None:
-    if number in _MISSING and ("dibs_" in text or number == 1054):
+    if number in _MISSING and ("dibs_" in text or number in (1046, 1054)):
         return SchemaOutdated(f"This database lacks tables that dibs needs: {text}.")
     if number == 1062 and ("dibs_" in text or "PRIMARY" in text):
         return Conflict(f"A live job has this id or unique key already: {text}.", "Look at that job, then try again.")

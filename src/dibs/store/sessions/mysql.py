@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _IN_TRANSACTION = 1
 """A bit of what the server says of itself with each answer."""
+_PLACE = Part("select database()")
 
 
 class _MysqlManners(Manners):
@@ -58,6 +59,11 @@ class _MysqlManners(Manners):
 
 class MysqlSession(_MysqlManners, CallerSession):
     """A caller's PyMySQL connection."""
+
+    def place(self) -> str | None:
+        """As the server says: a connection may have moved since it was made (USE)."""
+        place: str | None = self.send(_PLACE, {})[0][0]
+        return place
 
     def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""
@@ -127,6 +133,11 @@ class OwnMysqlSession(OwnTransactions, MysqlSession):
 
 class AsyncMysqlSession(_MysqlManners, AsyncCallerSession):
     """A caller's aiomysql or asyncmy connection."""
+
+    async def aplace(self) -> str | None:
+        """As the server says: a connection may have moved since it was made (USE)."""
+        place: str | None = (await self.send(_PLACE, {}))[0][0]
+        return place
 
     async def send(self, part: Part, params: dict[str, Any]) -> Rows:
         """Run one SQL text."""

@@ -67,12 +67,14 @@ select id, 0 from dibs_job force index (dibs_job_unique)
  where queue = :queue and unique_key = :unique_key for update
 
 -- name: replace_waiting
--- Give a waiting job the payload, options and time of a newer request. A job somebody holds stays as it is.
+-- Give a waiting job the payload, options and time of a newer request, with all attempts before it. A job somebody
+-- holds stays as it is.
 -- differs: two parts.
 select id from dibs_job where id = :id and lease_until is null for update
 -- then:
 update dibs_job
-   set payload = :payload, task = :task, priority = :priority, max_attempts = :max_attempts, options = :options,
+   set payload = :payload, task = :task, priority = :priority, attempts = 0, crashes = 0,
+       max_attempts = :max_attempts, options = :options,
        available_at = greatest(:now, coalesce(instant(:run_at), :now + interval coalesce(:delay, 0) microsecond))
  where id = :id
 
