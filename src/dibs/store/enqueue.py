@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from dibs.errors import Duplicate
 from dibs.model.job import Enqueued, NewJob
+from dibs.model.load import loads
 from dibs.model.options import JobOptions
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
@@ -16,7 +17,7 @@ from dibs.store.statement import ATOMIC, Copy, Rows, sql
 Lanes = set[tuple[str, int]]
 _COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
 BATCH = 5_000
-"""Jobs of one statement; larger loads are cut."""
+"""Jobs of one statement; larger loads are cut, and heavier ones (`model/load.py`)."""
 CHUNK = 500
 """Jobs of one piece of a bulk load."""
 
@@ -66,10 +67,11 @@ def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequ
         return cast("list[Enqueued]", list(zip(ids, repeat(True), repeat(False), repeat(False), strict=False)))
     answers = [Enqueued(job_id, True) for job_id in ids]
     plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
-    if len(plain) < len(jobs) or len(plain) > BATCH:
+    cuts = list(loads([len(jobs[index].payload) for index in plain], BATCH))
+    if len(plain) < len(jobs) or len(cuts) > 1:
         yield ATOMIC
-    for start in range(0, len(plain), BATCH):
-        chosen = plain[start : start + BATCH]
+    for cut in cuts:
+        chosen = plain[cut]
         columns = _columns([jobs[index] for index in chosen], [ids[index] for index in chosen])
         yield sql("enqueue_batch", **dialect.columns("jobs", **columns))
     for index in _by_key(jobs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dibs.model.duration import Micros
+from dibs.model.load import loads
 from dibs.model.outcome import Back, Final
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
@@ -23,7 +24,9 @@ def settle(
     finals = settlements if kinds == {Final} else [item for item in settlements if isinstance(item, Final)]
     backs = [item for item in settlements if isinstance(item, Back)] if Back in kinds else []
     troubled = [item for item in settlements if item[5] is not None]
-    simple = not (troubled or (finals and backs))
+    sizes = [len(item.result or "") for item in finals if isinstance(item, Final)]
+    cuts = list(loads(sizes, len(finals)))
+    simple = not (troubled or (finals and backs) or len(cuts) > 1)
     if not simple:
         yield ATOMIC
     done: set[str] = set()
@@ -32,8 +35,8 @@ def settle(
         batch = dialect.columns("batch", ids=[item.id for item in crashed], tokens=[item.token for item in crashed])
         yield sql("count_crashes", **batch)
         finals = [item._replace(token=item.token + 1) if item.crash else item for item in finals]
-    if finals:
-        done |= yield from _archive(dialect, finals)
+    for cut in cuts:
+        done |= yield from _archive(dialect, finals[cut])
     if backs:
         done |= yield from _put_back(dialect, backs)
     if troubled:
