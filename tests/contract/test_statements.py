@@ -63,7 +63,8 @@ def test_statements_of_one_name_come_in_one_order(dialect: str) -> None:
     postgres, other = _names("postgres"), _names(dialect)
     shared = set(postgres) & set(other)
     assert [name for name in postgres if name in shared] == [name for name in other if name in shared]
-    assert set(postgres) - shared == {"copy_jobs", "enqueue_and_ring", "ring", "worker_sleep"}
+    bulk = {"copy_jobs"} if dialect == "sqlite" else set()
+    assert set(postgres) - shared == bulk | {"enqueue_and_ring", "ring", "worker_sleep"}
     assert set(other) <= shared
 
 

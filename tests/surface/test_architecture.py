@@ -130,7 +130,7 @@ def test_an_operation_knows_no_driver_no_thread_and_no_clock(name: str) -> None:
 
 
 def test_an_operation_imports_only_words_and_what_it_is_written_in() -> None:
-    allowed = {f"dibs.store.{name}" for name in (*OPERATIONS, "statement", "dialect", "runner")}
+    allowed = {f"dibs.store.{name}" for name in (*OPERATIONS, "statement", "bulk", "dialect", "runner")}
     wrong = [
         f"{module.shown}:{found.line} imports {found.target}"
         for module in modules()

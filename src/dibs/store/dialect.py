@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dibs.errors import DibsError
 from dibs.model.json_text import write
+from dibs.store.bulk import Form
 from dibs.store.statement import Block, load
 
 Clock = Callable[[], int]
@@ -44,6 +45,8 @@ class Dialect:
     Where there is one writer at a time, its place is taken at once: a reading transaction that writes later could
     only fail. Elsewhere each statement must see what has been committed, whatever the connection's default.
     """
+    form: Form | None = None
+    """How the rows of a bulk load are written, where there is one."""
     clock: Clock | None = None
     blocks: dict[str, Block] = field(default_factory=dict)
 

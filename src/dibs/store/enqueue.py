@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, cast
 
@@ -10,16 +10,14 @@ from dibs.errors import Duplicate
 from dibs.model.job import Enqueued, NewJob
 from dibs.model.load import loads
 from dibs.model.options import JobOptions
+from dibs.store.bulk import COLUMNS, chunks
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
 from dibs.store.statement import ATOMIC, Copy, Rows, sql
 
 Lanes = set[tuple[str, int]]
-_COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
 BATCH = 5_000
 """Jobs of one statement; larger loads are cut, and heavier ones (`model/load.py`)."""
-CHUNK = 500
-"""Jobs of one piece of a bulk load."""
 
 
 def enqueue(job: NewJob, job_id: str, ring: bool) -> Operation[Enqueued]:
@@ -61,9 +59,15 @@ def _enqueue_unique(job: NewJob, job_id: str) -> Operation[Enqueued]:
 
 def enqueue_many(dialect: Dialect, bulk: bool, jobs: Sequence[NewJob], ids: Sequence[str]) -> Operation[list[Enqueued]]:
     """Store many jobs: all of them or, if one is refused, none. Answers come in the order asked."""
-    if bulk and dialect.can.load_in_bulk and all(options.plain for options in _distinct(jobs)):
-        yield Copy("copy_jobs", _copy_chunks(jobs, ids), _COLUMNS)
-        yield sql("ring")
+    if (
+        bulk
+        and dialect.can.load_in_bulk
+        and dialect.form is not None
+        and all(options.plain for options in _distinct(jobs))
+    ):
+        yield Copy("copy_jobs", chunks(dialect.form, jobs, ids), COLUMNS)
+        if dialect.can.ring_sleepers:
+            yield sql("ring")
         return cast("list[Enqueued]", list(zip(ids, repeat(True), repeat(False), repeat(False), strict=False)))
     answers = [Enqueued(job_id, True) for job_id in ids]
     plain = [index for index, job in enumerate(jobs) if job.options.unique is None]
@@ -147,29 +151,3 @@ def _columns(jobs: Sequence[NewJob], ids: Sequence[str]) -> dict[str, Sequence[A
         "run_ats": [options.run_at for options in every],
         "delays": [options.delay for options in every],
     }
-
-
-def _copy_chunks(jobs: Sequence[NewJob], ids: Sequence[str]) -> Iterator[str]:
-    """COPY's text format, in pieces: the server stores one while the next is written.
-
-    Names are safe by their alphabet, and JSON has no raw tabs or newlines: only backslashes need care.
-    """
-    frames: dict[tuple[int, str], tuple[str, str]] = {}
-    for start in range(0, len(jobs), CHUNK):
-        lines = []
-        for job, job_id in zip(jobs[start : start + CHUNK], ids[start : start + CHUNK], strict=True):
-            key = (id(job.options), job.task)
-            before, after = frames.get(key) or frames.setdefault(key, _frame(job))
-            payload = job.payload
-            if "\\" in payload:
-                payload = payload.replace("\\", "\\\\")
-            lines.append(job_id + before + payload + after)
-        yield "".join(lines)
-
-
-def _frame(job: NewJob) -> tuple[str, str]:
-    """What stands before and after the payload in a line, the same for all jobs with the same options."""
-    options = job.options
-    extra = r"\N" if options.extra is None else options.extra.replace("\\", "\\\\")
-    attempts = r"\N" if options.max_attempts is None else options.max_attempts
-    return f"\t{options.queue}\t{job.task}\t{options.priority}\t", f"\t{attempts}\t{extra}\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dibs.errors import DatabaseError, DatabaseTooOld, DatabaseUnreachable, DibsError, DriverMissing, WrongDatabase
 from dibs.model.json_text import write
+from dibs.store.bulk import VALUES
 from dibs.store.dialect import Can, Clock, Dialect
 from dibs.store.mysql_errors import explain, refuses, replayable
 from dibs.store.mysql_migrator import MysqlMigrator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 20
 """How long a lock is waited for. What another program holds for longer is tried again, and then said."""
-CAN = Can(load_in_bulk=False, ring_sleepers=False, make_its_own_tables=False)
+CAN = Can(load_in_bulk=True, ring_sleepers=False, make_its_own_tables=False)
 _LEVEL = "set session transaction isolation level read committed"
 """Whatever the server's default: at REPEATABLE READ a claim that finds nothing keeps producers from inserting."""
 _MODES = "set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {}, group_concat_max_len = 1048576"
@@ -60,6 +61,7 @@ def dialect(clock: Clock | None = None, kind: type[Kind] | None = None) -> Diale
         replayable=replayable,
         refuses=refuses,
         begin="start transaction",
+        form=VALUES,
         clock=clock,
     )
 

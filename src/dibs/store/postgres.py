@@ -18,6 +18,7 @@ from dibs.errors import (
     NoRights,
     SchemaOutdated,
 )
+from dibs.store.bulk import COPY
 from dibs.store.dialect import Can, Clock, Dialect, pg_array, pg_columns
 from dibs.store.migrators import PostgresMigrator
 from dibs.store.server_url import take_apart
@@ -64,6 +65,7 @@ def dialect(clock: Clock | None = None) -> Dialect:
         replayable=lambda error: _sqlstate(error) in _REPLAY,
         refuses=lambda error: (_sqlstate(error) or "")[:2] in _DATA,
         begin="begin isolation level read committed",
+        form=COPY,
         clock=clock,
     )
 

@@ -43,7 +43,7 @@ ATOMIC = Statement("atomic", {})
 
 
 class Copy(NamedTuple):
-    """A bulk load: text in PostgreSQL's COPY format for the drivers that can, rows for the others."""
+    """A bulk load: rows as text, in the form that the dialect says (`bulk.py`)."""
 
     name: str
     chunks: Iterable[str]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dibs.errors import Duplicate
 from dibs.model.job import Enqueued, NewJob
 from dibs.model.json_text import encode
+from dibs.store import bulk
 from dibs.store import enqueue as operations
 from dibs.store.enqueue import add_lanes, enqueue, enqueue_again, enqueue_many, enqueue_many_again, lanes_of
 from dibs.store.statement import Copy
@@ -224,7 +225,7 @@ def test_any_options_survive_the_loader() -> None:
 
 @pytest.mark.parametrize(("count", "pieces"), [(1, 1), (3, 1), (4, 2), (7, 3)])
 def test_the_loader_is_sent_a_long_load_in_pieces(count: int, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "CHUNK", 3)
+    monkeypatch.setattr(bulk, "CHUNK", 3)
     found = _many([a_new_job(f"[{index}]") for index in range(count)])
     copy = found.requests[0]
     assert isinstance(copy, Copy)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.errors import InvalidOption
 from dibs.store.mysql_errors import ENDED, code
+from dibs.store.runner import Request
 from dibs.store.sessions.base import AsyncCallerSession, CallerSession, Manners, OwnTransactions
-from dibs.store.statement import Part, Rows
+from dibs.store.statement import Copy, Part, Rows
 
 if TYPE_CHECKING:
     from pymysql import Connection
@@ -95,6 +96,7 @@ class MysqlclientSession(MysqlSession):
 class OwnMysqlSession(OwnTransactions, MysqlSession):
     """A connection of dibs' own, in autocommit mode, by PyMySQL."""
 
+    bulk = True
     connection: Connection[Any]
 
     def __init__(self, connection: Connection[Any], dialect: Dialect) -> None:
@@ -107,6 +109,16 @@ class OwnMysqlSession(OwnTransactions, MysqlSession):
         text, order = part.compiled("format")
         self.command(text % tuple(_literal(params[name]) for name in order))
         return list(self._cursor.fetchall()) if part.answers else []
+
+    def splits(self, request: Request) -> bool:
+        """A bulk load comes in pieces, too."""
+        return (isinstance(request, Copy) and not self.opened) or super().splits(request)
+
+    def load(self, copy: Copy) -> None:
+        """Rows of VALUES, a statement for each piece."""
+        begun = self.dialect.blocks[copy.name].text
+        for chunk in copy.chunks:
+            self.command(f"{begun} {chunk}")
 
     def command(self, text: str) -> None:
         """Run it. A server that ends a connection says so in its last answer; nothing more comes after it."""

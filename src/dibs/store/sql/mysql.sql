@@ -96,6 +96,12 @@ select n.id, n.queue, n.task, n.priority, n.payload, n.max_attempts, n.options,
            delay bigint path '$[8]')) n
 on duplicate key update id = dibs_job.id
 
+-- name: copy_jobs
+-- The bulk load. available_at and created_at are filled in by the server's clock.
+-- differs: the rows follow as text, by dibs' own connections only, whose modes are known; the clock stands in each,
+--          for before MySQL 8.0.13 no column has it as its default.
+insert into dibs_job (id, queue, task, priority, payload, max_attempts, options, available_at, created_at) values
+
 -- name: add_lane
 -- Remember a (queue, priority) pair.
 -- differs: an update that changes nothing; IGNORE would hide every other error as well.
