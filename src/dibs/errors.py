@@ -174,5 +174,6 @@ class InvalidURL(DatabaseError, ValueError):
     """The database URL cannot be understood."""
 
     default_remedy = (
-        "Write postgresql://user:password@host:5432/database, sqlite:///path/to/file.db or sqlite:// (memory)."
+        "Write postgresql://user:password@host:5432/database (or mysql://, mariadb://), sqlite:///path/to/file.db or "
+        "sqlite:// (memory)."
     )

@@ -45,8 +45,9 @@ class TaskOptions(TypedDict, total=False):
 class Dibs(Enqueueing, Working, Operating):
     """One application's jobs in one database. Every verb has an asynchronous form with an `a` in front.
 
-    `url` is postgresql://user:password@host/database, sqlite:///file.db or sqlite:// (memory). Without one it is
-    $DIBS_URL, else `url` of [tool.dibs] in pyproject.toml, else ./dibs.db. Nothing is connected before first use.
+    `url` is postgresql://user:password@host/database, or the same with mysql:// or mariadb://, or sqlite:///file.db,
+    or sqlite:// (memory). Without one it is $DIBS_URL, else `url` of [tool.dibs] in pyproject.toml, else ./dibs.db.
+    Nothing is connected before first use.
 
     >>> jobs = Dibs("sqlite://")
     >>> @jobs.task(queue="mail", max_attempts=3)

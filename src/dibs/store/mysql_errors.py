@@ -12,6 +12,7 @@ from dibs.errors import (
     SchemaOutdated,
 )
 
+_QUOTES = "'`\""
 GONE = frozenset({1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2005, 2006, 2012, 2013, 2055})
 """No server, or it has ended this connection. 1927, 3169 and 4031 it says itself: killed, or idle for too long."""
 ENDED = GONE | {3169, 4031}
@@ -62,7 +63,7 @@ def _about_tables(number: int, text: str) -> DibsError | None:
     if number == 1062 and ("dibs_" in text or "PRIMARY" in text):
         return Conflict(f"A live job has this id or unique key already: {text}.", "Look at that job, then try again.")
     if number == 1049:
-        return DatabaseMissing(f"{text}.", "Create it first: create database NAME")
+        return DatabaseMissing(f"{text}.", f"Create it first: create database {text.rpartition(' ')[2].strip(_QUOTES)}")
     return None
 
 
