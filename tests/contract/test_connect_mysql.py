@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from dibs.errors import (
     DatabaseMissing,
     DatabaseTooOld,
     DatabaseUnreachable,
+    DriverMissing,
     InvalidOption,
     InvalidURL,
     NoRights,
@@ -60,6 +62,14 @@ def _shown(jobs: Dibs, variable: str) -> Any:
 
 
 LEVEL = {"mysql": "transaction_isolation", "mariadb": "tx_isolation"}
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "mariadb"])
+def test_a_missing_pymysql_is_named_with_its_extra(dibs_on: Make, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    jobs = dibs_on(f"{scheme}://localhost/app")
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    with pytest.raises(DriverMissing, match=r"pip install 'dibs\[mysql\]'"):
+        jobs.enqueue("mail")
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable", "read uncommitted"])

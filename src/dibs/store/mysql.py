@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dibs.errors import DatabaseError, DatabaseTooOld, DatabaseUnreachable, DibsError, DriverMissing, WrongDatabase
 from dibs.model.json_text import write
@@ -30,13 +30,6 @@ _MODES = "set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {}, g
 _STATE = "select @@session.{}, cast(@@global.read_only as char)"
 
 
-class Kind(Protocol):
-    """Which of the two."""
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-
-
 def _sorted_array(values: Sequence[Any]) -> str:
     """A list as a JSON array in order: rows are locked as they stand in it."""
     return write(sorted(values)).decode()
@@ -47,7 +40,7 @@ def _sorted_columns(name: str, **columns: Sequence[Any]) -> dict[str, Any]:
     return {name: write(sorted(zip(*columns.values(), strict=True), key=itemgetter(0))).decode()}
 
 
-def dialect(clock: Clock | None = None, kind: type[Kind] | None = None) -> Dialect:
+def dialect(clock: Clock | None = None, kind: type[MysqlDatabase] | None = None) -> Dialect:
     """Their way; `clock` is for tests that own the time."""
     kind = kind or MysqlDatabase
     return Dialect(
