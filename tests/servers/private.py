@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -162,7 +163,8 @@ class PrivateServer(ABC):
     def _end_the_rest(self) -> None:
         if not wait_until(self._is_gone, STOP_SECONDS):
             for orphan in processes_in(self.data):
-                os.kill(orphan, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may have ended by itself just now
+                    os.kill(orphan, signal.SIGKILL)
             wait_until(self._is_gone, STOP_SECONDS)
         self._guard = None
 
