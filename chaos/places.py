@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-import psycopg
+from chaos.plain import Plain
+from tests.servers import MariadbServer, MysqlServer, PostgresServer
+from tests.servers.private import PrivateServer
 
-from tests.servers import PostgresServer
-
-NAMES = ("postgres18", "postgres17", "postgres16", "postgres15", "postgres14", "sqlite")
+_MAKERS: dict[str, Callable[..., PrivateServer]] = {
+    **{f"postgres{major}": partial(PostgresServer, major) for major in (18, 17, 16, 15, 14)},
+    "mysql97": MysqlServer,
+    "mariadb1011": MariadbServer,
+}
+SERVERS = tuple(_MAKERS)
+NAMES = (*SERVERS, "sqlite")
 
 
 class Place(Protocol):
@@ -39,8 +46,8 @@ def _nobody(_seconds: float) -> None:
     raise RuntimeError("this database is not this run's to crash")
 
 
-class Postgres:
-    """A server; a database for each run."""
+class Served:
+    """A server of any kind; a database for each run."""
 
     served = True
 
@@ -54,11 +61,12 @@ class Postgres:
         return urlsplit(self._url)._replace(path=f"/{name}").geturl()
 
     def remove(self, name: str) -> None:
-        self._do(f"drop database {name} with (force)")
+        forced = " with (force)" if self._url.startswith("postgresql:") else ""
+        self._do(f"drop database {name}{forced}")
 
     def _do(self, statement: str) -> None:
-        with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute(statement.encode())
+        with Plain(self._url) as server:
+            server.rows(statement)
 
 
 class Sqlite:
@@ -82,14 +90,14 @@ class Sqlite:
 @contextmanager
 def own_server(name: str) -> Iterator[Place]:
     """A server of this run's own: private, flushing to disk as in production, gone at the end of the block."""
-    with PostgresServer(int(name.removeprefix("postgres")), durable=True) as server:
+    with _MAKERS[name](durable=True) as server:
 
         def crash(seconds: float) -> None:
             server.kill()
             time.sleep(seconds)
             server.start()
 
-        yield Postgres(name, server.url(), crash)
+        yield Served(name, server.url(), crash)
 
 
 @contextmanager

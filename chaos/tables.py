@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
-
 from chaos.history import Claim
+from chaos.plain import MYSQL, Plain
 
 LIVE = "select id, token, attempts, crashes, payload from {}job"
-FINAL = "select id, token, attempts, crashes, payload, outcome, result, finished_at, max_attempts from {}history"
-ERRORS = "select job_id, token, attempt, kind, at from {}attempt_error order by job_id, token"
+FINAL = "select id, token, attempts, crashes, payload, outcome, result, {finished_at}, max_attempts from {}history"
+ERRORS = "select job_id, token, attempt, kind, {at} from {}attempt_error order by job_id, token"
 CRASHES = ("lease lost", "crash")
 """Failures that count against the crash budget."""
 DAYS = 2
-EPOCH = "(extract(epoch from {}) * 1000000)::bigint"
+_MYSQL_MICROS = "timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', {})"
+MICROS = {
+    "sqlite": "{}",
+    "postgresql": "(extract(epoch from {}) * 1000000)::bigint",
+    **dict.fromkeys(MYSQL, _MYSQL_MICROS),
+}
+"""An instant as microseconds since 1970."""
+EARLIER = {
+    "sqlite": "created_at - {} * 86400000000",
+    "postgresql": "created_at - {} * interval '1 day'",
+    **dict.fromkeys(MYSQL, "created_at - interval {} day"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,10 @@ class Tables:
 
 def read(url: str) -> Tables:
     """Read a database."""
-    rows = _postgres(url) if url.startswith("postgres") else _sqlite(url)
-    live, final, failures = rows
+    with Plain(url) as database:
+        micros = {name: MICROS[database.kind].format(name) for name in ("finished_at", "at")}
+        texts = [text.format(database.prefix, **micros) for text in (LIVE, FINAL, ERRORS)]
+        live, final, failures = (database.rows(text) for text in texts)
     return Tables(
         [Live(str(row[0]), _number(row[4]), *row[1:4]) for row in live],
         [
@@ -98,59 +109,26 @@ def read(url: str) -> Tables:
     )
 
 
-def _postgres(url: str) -> list[list[Any]]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        texts = [
-            LIVE.format("dibs."),
-            FINAL.format("dibs.").replace("finished_at", EPOCH.format("finished_at")),
-            ERRORS.format("dibs.").replace(", at from", f", {EPOCH.format('at')} from"),
-        ]
-        return [connection.execute(text.encode()).fetchall() for text in texts]
-
-
-def _sqlite(url: str) -> list[list[Any]]:
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10)
-    try:
-        return [connection.execute(text.format("dibs_")).fetchall() for text in (LIVE, FINAL, ERRORS)]
-    finally:
-        connection.close()
-
-
 def shown(url: str) -> list[list[str]]:
     """The live jobs that have been claimed before, every column as text: what nobody works on shows here."""
-    if url.startswith("postgres"):
-        with psycopg.connect(url, autocommit=True) as server:
-            rows: list[Any] = server.execute("select * from dibs.job where token > 0 order by id").fetchall()
-    else:
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10)
-        rows = connection.execute("select * from dibs_job where token > 0 order by id").fetchall()
-        connection.close()
+    with Plain(url) as database:
+        rows = database.rows(f"select * from {database.prefix}job where token > 0 order by id")
     return [[str(value) for value in row] for row in rows]
 
 
 def make_old(url: str) -> None:
     """Let all live jobs have waited for some days: longer than finished ones are kept."""
-    if url.startswith("postgres"):
-        with psycopg.connect(url, autocommit=True) as server:
-            server.execute("update dibs.job set created_at = created_at - %s * interval '1 day'", [DAYS])
-        return
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10, isolation_level=None)
-    try:
-        connection.execute("update dibs_job set created_at = created_at - ? * 86400000000", [DAYS])
-    finally:
-        connection.close()
+    with Plain(url) as database:
+        database.rows(f"update {database.prefix}job set created_at = {EARLIER[database.kind].format(DAYS)}")
 
 
 def broken_pages(url: str) -> str:
     """What SQLite says about a file that is not whole; nothing about a server, which checks itself."""
-    if url.startswith("postgres"):
-        return ""
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10)
-    try:
-        told = str(connection.execute("pragma integrity_check").fetchone()[0])
-    finally:
-        connection.close()
-    return "" if told == "ok" else told
+    with Plain(url) as database:
+        if database.kind != "sqlite":
+            return ""
+        [(told,)] = database.rows("pragma integrity_check")
+    return "" if told == "ok" else str(told)
 
 
 def _json(value: Any) -> Any:

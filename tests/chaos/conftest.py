@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.places import Place, Postgres, Sqlite, own_server
+from chaos.places import Place, Served, Sqlite, own_server
 from tests.conftest import server_url
 
 OpenPlace = Callable[[str, bool], Place]
@@ -24,6 +24,6 @@ def open_place(tmp_path: Path) -> Iterator[OpenPlace]:
             if name == "sqlite":
                 return Sqlite(tmp_path)
             url = server_url(name)
-            return stack.enter_context(own_server(name)) if crashes else Postgres(name, url)
+            return stack.enter_context(own_server(name)) if crashes else Served(name, url)
 
         yield make
