@@ -27,7 +27,8 @@ _LEVEL = "set session transaction isolation level read committed"
 """Whatever the server's default: at REPEATABLE READ a claim that finds nothing keeps producers from inserting."""
 _MODES = "set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {}, group_concat_max_len = 1048576"
 """Strict, so that what does not fit is refused, and not cut; and room for the ids of a whole stretch of a lane."""
-_STATE = "select @@session.{}, cast(@@global.read_only as char)"
+_STATE = "select @@session.{}, cast(@@global.read_only as char) from (select 1) answering"
+"""From a table, if only a made-up one: a node that is no member of its Galera cluster refuses that with error 1047."""
 
 
 def _sorted_array(values: Sequence[Any]) -> str:

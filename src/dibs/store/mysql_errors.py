@@ -15,13 +15,15 @@ from dibs.errors import (
 _QUOTES = "'`\""
 GONE = frozenset({1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2005, 2006, 2012, 2013, 2055})
 """No server, or it has ended this connection. 1927, 3169 and 4031 it says itself: killed, or idle for too long."""
-ENDED = GONE | {3169, 4031}
+ENDED = GONE | {1047, 1180, 3169, 4031}
+"""And a node of a Galera cluster that is no member (1047), or was none any more at a commit (1180): another must be
+asked. What became of that commit is not known."""
 _MISSING = frozenset({1046, 1054, 1146, 1305, 1356})
 """No database chosen, no such column, table, function; a view of what is not there."""
 _LOGIN = frozenset({1045, 1130, 1251, 1524, 1698, 1820, 1862, 2059, 2061, 3118, 3159})
 _RIGHTS = frozenset({1044, 1142, 1143, 1227, 1370, 1410})
 _CROWDED = frozenset({1040, 1129, 1203, 1226})
-_EXHAUSTED = frozenset({3, 1021, 1030, 1037, 1038, 1041, 1114, 1135, 1206})
+_EXHAUSTED = frozenset({3, 1021, 1030, 1037, 1038, 1041, 1114, 1135, 1180, 1206})
 _REPLAY = frozenset({1020, 1062, 1205, 1213})
 """A row that changed after the snapshot, a key or id that somebody took this very moment, a lock not had, deadlock."""
 _DATA = frozenset(
@@ -95,10 +97,12 @@ def _about_the_server(number: int, text: str) -> DibsError | None:
         return NoRights(f"{text}.")
     if number in (1290, 1792, 1836) and "read" in text.lower():
         return DatabaseUnreachable(f"The server is read-only (a replica?): {text}.", "Connect to the primary.")
-    if number in ENDED or number in _CROWDED:
-        return DatabaseUnreachable(f"The server cannot be reached: {text}.")
+    if number in (1047, 1180) and ("WSREP" in text or "provider status" in text):
+        return DatabaseUnreachable(f"This node is not in a working cluster: {text}.", "List all nodes in the URL.")
     if number in _EXHAUSTED:
         return DatabaseUnreachable(f"The server cannot work: {text}.", "Look at its disk, its memory and its log.")
+    if number in ENDED or number in _CROWDED:
+        return DatabaseUnreachable(f"The server cannot be reached: {text}.")
     if number == 1153:
         return DatabaseError(f"{text}.", "Raise max_allowed_packet on the server, or send less at once.")
     return None
