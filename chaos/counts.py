@@ -26,6 +26,7 @@ def counts(history: History, tables: Tables) -> dict[str, int]:
         "told": len(history.of("lost")),
         "stale_rejected": len(history.of("ack.lost")) + logs["stale"],
         "reconnects": logs["works again"],
+        "conflicts": len(history.of("conflict")),
     }
 
 

@@ -141,8 +141,8 @@ class Nemesis:
 class Fleet:
     """All processes of a run; none outlives it."""
 
-    def __init__(self, url: str, folder: Path) -> None:
-        self.url = url
+    def __init__(self, urls: Sequence[str], folder: Path) -> None:
+        self.urls = urls
         self.folder = folder
         self.processes: list[Process] = []
 
@@ -157,7 +157,9 @@ class Fleet:
         """Start some processes, and wait until they are up."""
         if number > MOST:
             raise RunFailed(f"{number} processes at once are more than {MOST}")
-        started = [Process(role, self.url, self.folder, options) for _ in range(number)]
+        there = len(self.of(role))
+        urls = [self.urls[(there + one) % len(self.urls)] for one in range(number)]
+        started = [Process(role, url, self.folder, options) for url in urls]
         self.processes += started
         for process in started:
             process.ready()

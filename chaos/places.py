@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,10 @@ class Place(Protocol):
         """Remove it again."""
         ...
 
+    def ways(self, url: str) -> Sequence[str]:
+        """The URLs by which one database can be reached; processes take them in turn."""
+        ...
+
     def crash(self, seconds: float) -> None:
         """Take the server down as a power cut would, and start it again after a while. Only where there is one."""
         ...
@@ -64,6 +68,9 @@ class Served:
         forced = " with (force)" if self._url.startswith("postgresql:") else ""
         self._do(f"drop database {name}{forced}")
 
+    def ways(self, url: str) -> Sequence[str]:
+        return [url]
+
     def _do(self, statement: str) -> None:
         with Plain(self._url) as server:
             server.rows(statement)
@@ -81,6 +88,9 @@ class Sqlite:
 
     def make(self, name: str) -> str:
         return f"sqlite:///{self._folder / name}.db"
+
+    def ways(self, url: str) -> Sequence[str]:
+        return [url]
 
     def remove(self, name: str) -> None:
         for path in self._folder.glob(f"{name}.db*"):

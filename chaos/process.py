@@ -144,6 +144,7 @@ def main() -> int:
     broken = options.pop("sabotage", None)
     application = Application(url, journal)
     witness.watch(journal)
+    witness.watch_conflicts(journal, application.jobs.store.dialect)
     if broken:
         sabotage.apply(broken, application.jobs)
         sabotage.BUGS[broken].patch()

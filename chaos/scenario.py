@@ -166,7 +166,7 @@ def _run(scenario: Scenario, place: Place, plan: Plan, url: str, journals: Path)
         jobs.configure(QUEUE, backoff=Backoff.fixed(0.1), max_attempts=100, max_crashes=100)
         if plan.sabotage:
             sabotage.apply(plan.sabotage, jobs)
-        with Fleet(url, journals) as fleet:
+        with Fleet(place.ways(url), journals) as fleet:
             run = Run(plan, place, url, journals, jobs, fleet, Nemesis(journals, plan.seed))
             run.have_old_jobs()
             scenario.hurt(run)

@@ -1,17 +1,20 @@
-"""Writes into the journal what the database granted: each claim, each extended lease, and until when it holds."""
+"""Writes into the journal what the database granted: each claim, each extended lease, and until when it holds; and
+what it refused because of somebody else: transactions of dibs' own that are played again, or are given up."""
 
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from chaos.journal import Journal
+from dibs import DibsError
 from dibs.door import working
 from dibs.model.duration import Micros
 from dibs.model.job import Row
+from dibs.store import access, settle
 from dibs.store import claim as claims
-from dibs.store import settle
 from dibs.store.dialect import Dialect
 from dibs.store.runner import Operation
 from dibs.worker import keeper
@@ -40,3 +43,26 @@ def watch(journal: Journal) -> None:
     claims.__dict__["claim"] = claim
     for module in (keeper, working):
         module.__dict__["beat"] = beat
+
+
+def watch_conflicts(journal: Journal, dialect: Dialect) -> None:
+    """From now on every conflict that a transaction of dibs' own meets is in the journal, and what becomes of it."""
+    worth, call = dialect.replayable, access.Store.call
+
+    def replayable(error: BaseException) -> bool:
+        again = worth(error)
+        if again:
+            at_commit = any(frame.name == "commit" for frame in traceback.extract_tb(error.__traceback__))
+            journal.write("conflict", at="commit" if at_commit else "statement", text=str(error)[:80])
+        return again
+
+    def calling(store: access.Store, *given: Any) -> Any:
+        try:
+            return call(store, *given)
+        except DibsError as error:
+            if error.__cause__ is not None and worth(error.__cause__):
+                journal.write("conflict.raised", text=str(error)[:80])
+            raise
+
+    dialect.replayable = replayable
+    access.Store.call = calling  # type: ignore[method-assign, assignment]
