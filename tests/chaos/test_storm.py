@@ -13,8 +13,9 @@ from chaos.ledger import Ack, Answer, Ledger
 from chaos.storm import Dose, Storm
 from tests.support.databases import Server
 
-MINUTE = Dose(seconds=60.0, patience=4.0)
-"""Other tests run beside it: time limits are four times those of a machine that does nothing else."""
+MINUTE = Dose(seconds=60.0, patience=60.0)
+"""Without a limit for how long a lock may be held: that depends on what else the machine does, and other tests run
+beside this one. `python -m chaos.storm` judges it, alone on a machine."""
 
 
 @pytest.mark.timeout(200)
