@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dibs.model.job import NewJob
-from dibs.model.load import loads
+from dibs.model.load import LOAD, loads
 
 COLUMNS = ("id", "queue", "task", "priority", "payload", "max_attempts", "options")
 CHUNK = 500
@@ -29,19 +29,25 @@ class Form(NamedTuple):
 def chunks(form: Form, jobs: Sequence[NewJob], ids: Sequence[str]) -> Iterator[str]:
     """The rows, in pieces: a server can store one while the next is written."""
     frames: dict[tuple[int, str], tuple[str, str]] = {}
-    first, escape = form.first, form.escape
-    for cut in loads([len(job.payload) for job in jobs], CHUNK):
+    first, escape, between = form.first, form.escape, form.between
+    for start in range(0, len(jobs), CHUNK):
         lines = []
-        for job, job_id in zip(jobs[cut], ids[cut], strict=True):
+        for job, job_id in zip(jobs[start : start + CHUNK], ids[start : start + CHUNK], strict=True):
             key = (id(job.options), job.task)
             before, after = frames.get(key) or frames.setdefault(key, form.frame(job, escape))
-            lines.append(first + job_id + before + escape(job.payload) + after)
-        yield form.between.join(lines)
+            payload = job.payload
+            if "\\" in payload or "'" in payload:
+                payload = escape(payload)
+            lines.append(f"{first}{job_id}{before}{payload}{after}")
+        if len(text := between.join(lines)) <= LOAD:
+            yield text
+        else:
+            yield from (between.join(lines[cut]) for cut in loads([len(line) for line in lines], CHUNK))
 
 
 def escape_copy(text: str) -> str:
     """A text in a line of COPY."""
-    return text.replace("\\", "\\\\") if "\\" in text else text
+    return text.replace("\\", "\\\\")
 
 
 def frame_copy(job: NewJob, escape: Callable[[str], str]) -> tuple[str, str]:
@@ -54,9 +60,7 @@ def frame_copy(job: NewJob, escape: Callable[[str], str]) -> tuple[str, str]:
 
 def escape_quoted(text: str) -> str:
     """A text between single quotes, where a backslash escapes."""
-    if "\\" in text:
-        text = text.replace("\\", "\\\\")
-    return text.replace("'", "\\'") if "'" in text else text
+    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def frame_values(job: NewJob, escape: Callable[[str], str]) -> tuple[str, str]:
