@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import msgspec
+
 from dibs.model import stored
 from dibs.model.backoff import Backoff
 from dibs.model.duration import from_instant
@@ -17,15 +19,15 @@ DEFAULT_MAX_ATTEMPTS = 5
 DEFAULT_MAX_CRASHES = 3
 
 
-class NewJob:
-    """One request to run a task, not stored yet: `task.job(...)` makes it, `enqueue_many` takes it."""
+class NewJob(msgspec.Struct, eq=False, gc=False):
+    """One request to run a task, not stored yet: `task.job(...)` makes it, `enqueue_many` takes it.
 
-    __slots__ = ("options", "payload", "task")
+    A struct, for bulk loads make many: it is made in C, and the garbage collector need not look at it.
+    """
 
-    def __init__(self, task: str, payload: str, options: JobOptions) -> None:
-        self.task = task
-        self.payload = payload
-        self.options = options
+    task: str
+    payload: str
+    options: JobOptions
 
     def __repr__(self) -> str:
         return f"NewJob({self.task!r}, {self.payload[:80]})"
