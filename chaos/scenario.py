@@ -160,7 +160,7 @@ def carry_out(scenario: Scenario, place: Place, plan: Plan, folder: Path) -> Ver
 
 
 def _run(scenario: Scenario, place: Place, plan: Plan, url: str, journals: Path) -> Verdict:
-    jobs = Dibs(url)
+    jobs = Dibs(place.ways(url)[0])
     try:
         jobs.migrate()
         jobs.configure(QUEUE, backoff=Backoff.fixed(0.1), max_attempts=100, max_crashes=100)

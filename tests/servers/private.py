@@ -90,7 +90,8 @@ class PrivateServer(ABC):
         """kill -9; returns when all of its processes are gone. `start` keeps port and data."""
         if self._guard is None:
             return
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended by itself
+            os.kill(self.pid, signal.SIGKILL)
         self._guard.wait()
         self._end_the_rest()
 

@@ -30,6 +30,11 @@ _MODES = "set session sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {}, g
 _STATE = "select @@session.{}, cast(@@global.read_only as char) from (select 1) answering"
 """From a table, if only a made-up one: a node that is no member of its Galera cluster refuses that with error 1047."""
 
+_CLUSTERED = "show variables like 'wsrep_on'"
+_CAUSAL = "set session wsrep_sync_wait = 1"
+"""In a Galera cluster another node may not have applied yet what one has committed, and connections of one program may
+lead to several: a settle would then not find what this very program has claimed."""
+
 
 def _sorted_array(values: Sequence[Any]) -> str:
     """A list as a JSON array in order: rows are locked as they stand in it."""
@@ -142,6 +147,9 @@ class MysqlDatabase:
             version = self._version(said)
             cursor.execute(_LEVEL)
             cursor.execute(_MODES.format(LOCK_SECONDS))
+            cursor.execute(_CLUSTERED)
+            if dict(cursor.fetchall()).get("wsrep_on") == "ON":
+                cursor.execute(_CAUSAL)
             cursor.execute(_STATE.format(self.isolation(version)))
             [(level, read_only)] = cursor.fetchall()
         if level != "READ-COMMITTED":
