@@ -9,7 +9,7 @@ from typing import Any
 from dibs.errors import DatabaseUnreachable
 from dibs.model.duration import SECOND, Micros
 from dibs.model.job import Job
-from dibs.model.lane import BUSY_LOOK, SHARE, Lane, Look, claim_order
+from dibs.model.lane import BUSY_LOOK, SHARE, Cost, Lane, Look, claim_order
 from dibs.model.settings import DEFAULT_LEASE, QueueSettings
 from dibs.store import claim as operations
 from dibs.store import queues as queue_operations
@@ -52,6 +52,7 @@ class Claimer:
         self._discover_due = 0.0
         self._look_due = 0.0
         self._quiet_due = 0.0
+        self._look_cost, self._quiet_cost, self._discover_cost = Cost(), Cost(), Cost()
         self._rung = False
         self._turn = 0
         self._hurried = True
@@ -113,7 +114,7 @@ class Claimer:
         self._refresh(started)
         jobs = self._visit(limit, thorough=True)
         ended = time.monotonic()
-        self._look_due = ended + SHARE * (ended - started)
+        self._look_due = ended + SHARE * self._look_cost.of(ended - started)
         return jobs
 
     def lease_of(self, queue: str) -> float:
@@ -159,7 +160,7 @@ class Claimer:
         ready = self._peek(chosen, started, thorough) if chosen else []
         if every:
             ended = time.monotonic()
-            self._quiet_due = ended + SHARE * (ended - started)
+            self._quiet_due = ended + SHARE * self._quiet_cost.of(ended - started)
         due = [lane.next_due for lane in lanes if lane.next_due is not None]
         self.due_in = max(0.0, min(due) - started) if due else None
         return ready
@@ -216,7 +217,7 @@ class Claimer:
         found = self._call(operations.discover_lanes)
         self._add(lane for lane in found if operations.serves(self._queues, lane[0]))
         cost = time.monotonic() - started
-        self._discover_due = started + cost + max(BUSY_LOOK, SHARE * cost)
+        self._discover_due = started + cost + max(BUSY_LOOK, SHARE * self._discover_cost.of(cost))
 
     def _add(self, lanes: Any) -> None:
         for queue, priority in lanes:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 
 from dibs.model.duration import Micros
+from dibs.model.lane import Cost
 from dibs.store import reap as operations
 from dibs.store.claim import START
 from dibs.store.claimer import Call
@@ -36,6 +37,7 @@ class Reaper:
         """Where a walk from the front was interrupted."""
         self._far: dict[Key, Place] = {}
         """How far the walk behind it came."""
+        self._cost = Cost()
         self.pause = 0.0
 
     def sweep(self, lanes: Iterable[Key], limit: int = 1_000, budget: float = BUDGET) -> int:
@@ -57,7 +59,7 @@ class Reaper:
             taken += found
             if not ended:
                 long.append((lane, at))
-        self.pause = SHARE * (time.monotonic() - started)
+        self.pause = SHARE * self._cost.of(time.monotonic() - started)
         return taken
 
     def _walk_near(self, lane: Key, end: float, limit: int) -> tuple[int, Place | None]:

@@ -116,6 +116,16 @@ def test_dear_looks_take_no_more_than_their_share_of_the_time(look: Any) -> None
     assert lane.short_due == 52.0 + SHARE * 2.0
 
 
+@pytest.mark.parametrize("look", get_args(Look))
+def test_a_look_at_a_server_that_stood_still_puts_off_the_next_one_by_no_more_than_usual(look: Any) -> None:
+    lane = Lane("mail", 100)
+    lane.looked(look, 50.0, 0.001, found=False)
+    lane.looked(look, 60.0, 6.0, found=False)
+    assert lane.short_due <= 66.0 + BUSY_LOOK
+    lane.looked(look, 70.0, 6.0, found=False)
+    assert lane.short_due == 76.0 + SHARE * 6.0, "twice is no accident"
+
+
 def test_a_full_look_does_not_hasten_a_short_one_that_was_dear() -> None:
     lane = Lane("mail", 100, short_due=500.0)
     lane.looked("full", 50.0, 0.001, found=False)

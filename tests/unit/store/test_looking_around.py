@@ -68,11 +68,27 @@ def test_lanes_that_have_long_been_quiet_are_peeked_at_when_there_is_time_for_it
     claimer.claim(1)
     world.due = {"quiet1": 0}
     time.now, time.step = time.now + LIVELY, 1.0
-    claimer.claim(1)
+    for _ in range(2):  # dear more than once
+        claimer.claim(1)
     time.now, time.step = time.now + pause, 0.0
     world.peeked.clear()
     assert len(claimer.claim(1)) == 1
     assert len(world.peeked) == peeked  # those with work or something due at least, and all of them now and then
+
+
+def test_a_peek_that_a_standing_server_kept_waiting_does_not_keep_the_next_ones_from_quiet_lanes(
+    world: World, time: FakeMonotonic
+) -> None:
+    world.fill("quiet", 1)
+    claimer = claimer_of(world)
+    for _ in range(3):
+        claimer.claim(1)
+        time.now += 2 * LIVELY
+    time.step = 6.0
+    claimer.claim(1)
+    time.step, time.now = 0.0, time.now + LIVELY
+    world.fill("quiet", 1, 1)
+    assert numbers(claimer.claim(1)) == [1]
 
 
 def test_after_a_ring_all_is_looked_at_again_but_not_for_ever(world: World, time: FakeMonotonic) -> None:

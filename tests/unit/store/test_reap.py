@@ -174,6 +174,14 @@ def test_a_lease_far_behind_jobs_that_were_never_claimed_is_found_in_time(lanes:
     assert sum(_sweep(reaper, lanes, budget=1.0) for _ in range(10)) == 2
 
 
+def test_a_reaper_that_a_standing_server_kept_waiting_walks_again_as_soon_as_usual(lanes: Lanes) -> None:
+    lanes.add("a", 5)
+    reaper = Reaper(lanes.call, a_dialect())
+    for lanes.cost in (0.01, 6.0):
+        _sweep(reaper, lanes)
+    assert reaper.pause == pytest.approx(SHARE * 0.01)
+
+
 def test_a_reaper_walks_no_more_than_its_share_of_the_time(lanes: Lanes) -> None:
     lanes.add("a", 5)
     lanes.cost = 0.25
