@@ -11,12 +11,16 @@ PAUSE = 0.15
 """InnoDB shows the same picture again to whoever has asked within a tenth of a second."""
 _INNODB = """
     select concat(t.trx_id, ' ', t.trx_started), concat(t.trx_state, ' ', coalesce(p.info, p.command))
-      from information_schema.innodb_trx t join information_schema.processlist p on p.id = t.trx_mysql_thread_id
+      from information_schema.innodb_trx t join {}_schema.processlist p on p.id = t.trx_mysql_thread_id
      where p.db = database() and t.trx_rows_locked > 0"""
 _POSTGRES = """
     select backend_xid::text, state || ' ' || query from pg_stat_activity
      where datname = current_database() and backend_xid is not null"""
-HOLDERS = {"mysql": _INNODB, "mariadb": _INNODB, "postgresql": _POSTGRES}
+HOLDERS = {
+    "mysql": _INNODB.format("performance"),  # its information_schema fails while anybody sends an emoji
+    "mariadb": _INNODB.format("information"),
+    "postgresql": _POSTGRES,
+}
 """The transactions of this database that hold locks on rows, each with what it does; by the scheme of a URL.
 
 InnoDB numbers only those that have written: the others of a connection are told apart by the second they began in.

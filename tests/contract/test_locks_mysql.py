@@ -58,7 +58,7 @@ def _claim(jobs: Dibs, limit: int, tasks: tuple[str, ...] | None = None) -> Oper
 def _row_locks(database: Mysql) -> int:
     """Entries of indexes that the transactions of this database hold locked."""
     [(_, _, told)] = database.query("show engine innodb status")
-    ours = {row[0] for row in database.query("select id from information_schema.processlist where db = database()")}
+    ours = {row[0] for row in database.query(f"select id from {database.sessions} where db = database()")}
     held = 0
     for part in told.split("---TRANSACTION"):
         thread, locks = re.search(r"thread id (\d+)", part), re.search(r"(\d+) row lock\(s\)", part)
